@@ -247,7 +247,7 @@ def read(environ: Mapping[str, str]) -> Environment:
     9000
     >>> read({"SVC_PORT": "many"})
     Traceback (most recent call last):
-    config.env.ConfigurationError: SVC_PORT must be a whole number from 1 to 65535, but it is 'many'.
+    config.env_files.ConfigurationError: SVC_PORT must be a whole number from 1 to 65535, but it is 'many'.
     """
     values: dict[str, Any] = {}
     for row in fields(Environment):

@@ -25,7 +25,7 @@ def run_statement(statement: str | Composed, values: Values = None) -> int:
 
 
 @contextmanager
-def bound_cursor() -> Iterator[psycopg.Cursor[Any]]:
+def server_binding_cursor() -> Iterator[psycopg.Cursor[Any]]:
     """A cursor that binds values on the server, so that bytes are sent unchanged.
 
     Django's cursor writes the values into the text of the statement.

@@ -1,4 +1,4 @@
-"""The pages of the accounts area: start, sign-in, sign-out, and everybody's own account."""
+"""The pages of the accounts area: start, sign-in, sign-out, and the user's own account."""
 
 import posixpath
 from typing import Any

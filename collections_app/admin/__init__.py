@@ -1,4 +1,4 @@
-"""Admin pages of document collections, their dashboard tile and their entry on everybody's start page."""
+"""Admin pages of document collections, their dashboard tile, and their entry on the start page."""
 
 from datetime import timedelta
 

@@ -20,7 +20,7 @@ from collections_app.models.documents import VersionState
 from collections_app.queue import leases, worker_signals
 from system.errors import Conflict, NotFound
 from system.http.uploads import clean_filename
-from system.plain_sql import bound_cursor, fetch_rows, run_statement
+from system.plain_sql import fetch_rows, run_statement, server_binding_cursor
 
 PIECE_BYTES = 1024 * 1024
 DUPLICATE_MESSAGE = "This document already exists{}. Send on_duplicate=replace to replace it."
@@ -92,7 +92,7 @@ def read_content(version: Version) -> bytes:
     """The original bytes, read piece by piece so that memory holds them once; fewer if the version is being deleted."""
     query = "SELECT data FROM document_piece WHERE version_id = %s AND number = %s"
     content, piece_numbers = BytesIO(), count()
-    with bound_cursor() as cursor:
+    with server_binding_cursor() as cursor:
         while content.tell() < version.size:
             piece = cursor.execute(query, [version.pk, next(piece_numbers)], binary=True).fetchone()
             if piece is None:
@@ -196,7 +196,7 @@ def _add_version(document: Document, upload: ContentUpload, *, generation: int) 
     document.newest = version
     document.updated_at = timezone.now()
     document.save(update_fields=["newest", "updated_at"])
-    with bound_cursor() as cursor:
+    with server_binding_cursor() as cursor:
         for number, piece in enumerate(upload.pieces):
             cursor.execute(
                 "INSERT INTO document_piece (version_id, number, data) VALUES (%s, %s, %b)", [version.pk, number, piece]

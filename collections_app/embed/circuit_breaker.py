@@ -47,7 +47,7 @@ class CircuitBreaker:
             raise EmbeddingUnavailable(message, code=code, retry_after_s=ceil(remaining_s))
 
     def check_search_allowed(self) -> None:
-        """Raise EmbeddingUnavailable during a pause. After one, the call uses up the single request that is allowed."""
+        """Raise EmbeddingUnavailable during a pause. Then one trial request is allowed, and this call claims it."""
         with self._lock:
             now = self._clock()
             remaining_s = max(self._paused_until, self._searches_paused_until) - now

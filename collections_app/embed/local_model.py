@@ -117,7 +117,7 @@ def _encoder(model: LocalModel) -> Encoder:
 
 
 class LocalProvider:
-    """A provider that embeds in this process."""
+    """An embedding provider that runs the model in this process."""
 
     provider = "local"
 

@@ -1,4 +1,5 @@
-"""Chooses the embedder of a space: the configured provider for new collections, the old one while possible."""
+"""Chooses the space of new collections, and embeds texts for a space as long as its provider still serves the same
+model."""
 
 import os
 import threading

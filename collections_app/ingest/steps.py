@@ -26,7 +26,7 @@ from collections_app.models import Document, ExtractedText, Version
 from collections_app.models.documents import VersionState
 from collections_app.queue import leases
 from collections_app.vectors import chunk_vectors
-from system.plain_sql import bound_cursor, fetch_rows, run_statement
+from system.plain_sql import fetch_rows, run_statement, server_binding_cursor
 
 logger = structlog.get_logger(__name__)
 
@@ -139,7 +139,7 @@ def _next_space_batch(version: Version, within_s: float) -> chunk_vectors.Vector
 def _store_passages(version: Version, passages: Sequence[splitter.Passage]) -> None:
     # Chunks of an earlier attempt that failed.
     run_statement("DELETE FROM chunk WHERE version_id = %s", [version.pk])
-    with bound_cursor() as cursor, cursor.copy(COPY_CHUNKS) as copy:
+    with server_binding_cursor() as cursor, cursor.copy(COPY_CHUNKS) as copy:
         for passage in passages:
             position = (passage.page, passage.page_end, passage.char_start, passage.char_end)
             headings = list(passage.heading_path)

@@ -12,7 +12,7 @@ from typing import Any
 from system.encoded_query import METADATA, Condition, Group, Moment, Query, QueryError, SubQuery, Term, parse
 
 from .fields import FieldKind, FilterField, SqlParameters, join_conditions, parse_number
-from .operators import FieldCondition
+from .operators import FieldConditionCompiler
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class _FilterCompiler:
         return self.compile_groups(factor.groups) if isinstance(factor, SubQuery) else self.compile_condition(factor)
 
     def compile_condition(self, condition: Condition) -> str:
-        compiler = FieldCondition(self.parameters, self.column, condition, self.moment)
+        compiler = FieldConditionCompiler(self.parameters, self.column, condition, self.moment)
         sql = compiler.sql()
         return join_conditions(" AND ", [*self.index_conditions(condition, compiler.field), sql])
 

@@ -51,7 +51,7 @@ COMPARISON_KINDS: Mapping[FieldKind, ComparisonKind] = {
 }
 
 
-class FieldCondition(ConditionCompiler[ValueExpressions]):
+class FieldConditionCompiler(ConditionCompiler[ValueExpressions]):
     """Binds the values themselves: a filter is compiled for one request."""
 
     dialect = METADATA

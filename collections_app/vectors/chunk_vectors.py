@@ -15,7 +15,7 @@ from psycopg.types import TypeInfo
 from collections_app.chunk.splitter import indexed_text
 from collections_app.embed import Embedder
 from collections_app.models import EmbeddingSpace, Version
-from system.plain_sql import bound_cursor, fetch_rows
+from system.plain_sql import fetch_rows, server_binding_cursor
 
 # Chunks embedded in one batch.
 CHUNK_BATCH_SIZE = 256
@@ -82,7 +82,7 @@ def chunks_to_embed(
 
 def store_vectors(batch: VectorBatch) -> None:
     """Store vectors in binary form, because text takes five times as long."""
-    with bound_cursor() as cursor:
+    with server_binding_cursor() as cursor:
         halfvec = TypeInfo.fetch(cursor.connection, "halfvec")
         assert halfvec is not None  # the extension is checked at each start
         register_halfvec_info(cursor, halfvec)  # type: ignore[arg-type]  # whatever has adapters

@@ -31,7 +31,7 @@ HELP_TEXTS = {
     "scope": "Must include openid. Most providers send the email address and name only with email and profile.",
     "active": (
         "The start page redirects visitors to the provider of the active connection. Saving an active connection "
-        "deactivates the other one. If you get locked out, sign in at /login/?local=1."
+        "deactivates any other active connection. If you get locked out, sign in at /login/?local=1."
     ),
     "enable_user_creation": "Create an account at first sign-in if none exists.",
     "ignore_case": f"Requires the property {properties.CASE_SENSITIVE.name} to be false. Otherwise nobody can sign in.",

@@ -18,7 +18,9 @@ from system.admin_site.site import ReadOnlyAdmin
 class IdpCertificateAdmin(ReadOnlyAdmin):
     """Read-only. After a certificate is deleted, the next update fetches the present key of that kid."""
 
-    empty_list_text = "Certificates are fetched at the first sign-in through a connection and by Update certificates."
+    empty_list_text = (
+        "Certificates are fetched at the first sign-in through a connection, or when you select Update certificates."
+    )
 
     list_display = ("kid", "url_idp", "realm", "kind", "sys_created_at")
     list_filter = ["realm"]

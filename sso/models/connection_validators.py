@@ -11,7 +11,7 @@ SCOPE_PATTERN = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7
 ABSOLUTE_URL_PATTERN = re.compile(r"https?://[\x21\x22\x24-\x7e]+")
 
 
-def check_url_idp(value: str) -> str:
+def normalize_url_idp(value: str) -> str:
     """Host and scheme in lowercase and no trailing slash, so that one provider has one pair."""
     try:
         url = str(outbound.check_url(value.strip(), provider_policy()))
@@ -59,7 +59,7 @@ def normalize_newlines(script: str) -> str:
 
 
 COLUMN_CHECKS: Mapping[str, Callable[[str], str]] = {
-    "url_idp": check_url_idp,
+    "url_idp": normalize_url_idp,
     "redirect_uri": check_redirect_uri,
     "scope": check_scope,
     "client_secret": check_client_secret,

@@ -51,7 +51,7 @@ class ProviderSignOut(models.Model):
 
     @classmethod
     def newest_id(cls, issuer: str) -> int:
-        """The last number at the start of a sign-in: all later sign-outs have larger ones."""
+        """The highest sign-out id of this issuer, or 0. Read when a sign-in starts: later sign-outs have higher ids."""
         newest_id = cls.objects.filter(issuer=issuer).aggregate(id=Max("pk"))["id"]
         return int(newest_id or 0)
 

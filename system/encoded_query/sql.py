@@ -104,7 +104,7 @@ class ConditionCompiler(ABC, Generic[SubjectT]):
 Comparison = Callable[[Any], str]
 
 
-def _ordered(operator: str) -> Comparison:
+def _order_comparison(operator: str) -> Comparison:
     return lambda compiler: compiler.ordered(operator)
 
 
@@ -177,10 +177,10 @@ def _distance(is_more: bool) -> Comparison:
 
 COMPARISONS: Mapping[str, Comparison] = {
     "=": lambda compiler: compiler.equal(),
-    ">": _ordered(">"),
-    "<": _ordered("<"),
-    ">=": _ordered(">="),
-    "<=": _ordered("<="),
+    ">": _order_comparison(">"),
+    "<": _order_comparison("<"),
+    ">=": _order_comparison(">="),
+    "<=": _order_comparison("<="),
     "IN": lambda compiler: compiler.one_of(),
     "LIKE": _text("strpos({c}, {v}) > 0"),
     "STARTSWITH": _text("starts_with({c}, {v})"),

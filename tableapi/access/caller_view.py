@@ -32,18 +32,18 @@ class CallerView:
         column = table.columns.get(name)
         if column is None or not column.is_readable:
             return None
-        decision = self.permissions.column(READ, table, column)
+        decision = self.permissions.column_decision(READ, table, column)
         return None if decision == NEVER else (column, decision)
 
-    def records(self, table: Table) -> Decision:
-        return self.permissions.records(READ, table)
+    def record_decision(self, table: Table) -> Decision:
+        return self.permissions.record_decision(READ, table)
 
     def table(self, name: str) -> Table | None:
         table = self.catalogue.tables.get(name)
         return table if table is not None and self.permissions.can_see_table(table) else None
 
     def can_read(self, table: Table) -> bool:
-        return self.records(table) != NEVER
+        return self.record_decision(table) != NEVER
 
     def open_table(self, name: str) -> Table:
         """The table for this caller; the same 404 for a missing table and one that they cannot see."""

@@ -67,7 +67,7 @@ class Permissions:
         self._records: dict[tuple[str, str], Decision] = {}
         self._columns: dict[tuple[str, str, str], Decision] = {}
 
-    def records(self, operation: str, table: Table) -> Decision:
+    def record_decision(self, operation: str, table: Table) -> Decision:
         """The records of this table, and of tables that extend it, on which the operation is allowed."""
         key = (operation, table.name)
         if key not in self._records:
@@ -78,7 +78,7 @@ class Permissions:
                 self._records[key] = self._decide(table, lambda member: self._record_outcome(operation, member))
         return self._records[key]
 
-    def column(self, operation: str, table: Table, column: Column) -> Decision:
+    def column_decision(self, operation: str, table: Table, column: Column) -> Decision:
         """The records among those on which the operation is allowed on this column."""
         key = (operation, table.name, column.name)
         if key not in self._columns:
@@ -94,8 +94,8 @@ class Permissions:
     def is_known(self, table: Table, column: Column) -> bool:
         """Whether the column exists for a caller who sends it. Callers who may create but not read see no record; for
         them the rules of columns alone decide."""
-        if self.records(READ, table) != NEVER:
-            return self.column(READ, table, column) != NEVER
+        if self.record_decision(READ, table) != NEVER:
+            return self.column_decision(READ, table, column) != NEVER
         fixed_roles = FIXED_READERS.get((table.name, column.name))
         if fixed_roles is not None and not fixed_roles & self.role_names:
             return False
@@ -106,7 +106,7 @@ class Permissions:
         """ "A table is there for a caller who holds the roles of a rule of any operation on it." """
         if table.name in HIDDEN_TABLES:
             return False
-        return any(self.records(operation, table) != NEVER for operation in OPERATIONS)
+        return any(self.record_decision(operation, table) != NEVER for operation in OPERATIONS)
 
     def _record_outcome(self, operation: str, member: Table) -> LevelOutcome:
         outcome = self._first_outcome((operation, name, RECORD_LEVEL) for name in self._tables_upwards(member))

@@ -9,7 +9,7 @@ from django.db import transaction
 from system import properties
 from system.errors import BadRequest, UnsupportedMediaType
 from system.http.uploads import Upload, clean_filename
-from system.plain_sql import bound_cursor
+from system.plain_sql import server_binding_cursor
 from system.property_definitions import ATTACHMENT_TYPES
 from tableapi.catalogue.definitions import Catalogue
 from tableapi.models import Attachment
@@ -52,7 +52,7 @@ def create_attachment(catalogue: Catalogue, caller: Caller, table: str, sys_id: 
             sha256=digest.hexdigest(),
         )
         attachment.save()
-        with bound_cursor() as cursor:
+        with server_binding_cursor() as cursor:
             for number, piece in enumerate(upload.parts()):
                 cursor.execute(
                     "INSERT INTO public.sys_attachment_piece (attachment_id, number, data) VALUES (%s, %s, %b)",
@@ -77,7 +77,7 @@ def content_of(attachment: Attachment) -> Iterator[bytes]:
     statement = "SELECT data FROM public.sys_attachment_piece WHERE attachment_id = %s AND number = %s"
     read, number = 0, 0
     while read < attachment.size:
-        with bound_cursor() as cursor:
+        with server_binding_cursor() as cursor:
             row = cursor.execute(statement, [attachment.pk, number], binary=True).fetchone()
         if row is None:
             return

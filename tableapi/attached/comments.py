@@ -38,7 +38,7 @@ def create_comment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str
         permissions, comments = record.context.view.permissions, catalogue.tables.get(Comment._meta.db_table)
         if comments is None or not comments.is_system:
             raise _denied()  # a designed table has the name
-        decision = permissions.records(CREATE, comments)
+        decision = permissions.record_decision(CREATE, comments)
         if decision == NEVER:
             raise _denied()
         mentions = _mentioned_users(record.context, text)

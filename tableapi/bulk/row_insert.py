@@ -37,7 +37,7 @@ class Run:
 def runs_of(change: WriteRequest, records: Sequence[dict[str, Any]]) -> Iterator[Run]:
     """In the order of the request, in which numbers are assigned."""
     is_suitable = single_statement.is_suitable(change.table) and not change.table.deferred_create
-    can_create = change.context.view.permissions.records(CREATE, change.table) != NEVER
+    can_create = change.context.view.permissions.record_decision(CREATE, change.table) != NEVER
     if not is_suitable or not can_create or change.is_import:
         yield Run(list(records))
         return
@@ -61,7 +61,7 @@ def _deciding_columns(change: WriteRequest) -> Iterator[Column]:
     """In one statement, a column that some records do not name is empty in them. So all name those whose rule looks at
     the record, and the display name, which is the number otherwise."""
     for column in change.table.columns.values():
-        is_conditional = change.context.view.permissions.column(CREATE, change.table, column) != ALWAYS
+        is_conditional = change.context.view.permissions.column_decision(CREATE, change.table, column) != ALWAYS
         if is_conditional or designed_records.defaults_to_number(change.table, column):
             yield column
 

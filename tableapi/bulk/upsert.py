@@ -86,7 +86,7 @@ def _statement(change: WriteRequest, column: Column) -> Statement:
     is_exact = table.is_system and not column.is_custom
     pair = (value, key) if is_exact else (comparison_key(column.compare_as, sql) for sql in (value, key))
     where = [" = ".join(pair)] + [f"{value} IS NOT NULL"] * column.is_custom  # so that its index is used
-    where += predicates.decision_conditions(builder, view.records(table), alias)
+    where += predicates.decision_conditions(builder, view.record_decision(table), alias)
     rows = ", ".join(alias.row_aliases())
     record = (
         f"SELECT {alias.sys_id()} AS sys_id FROM {alias.from_sql()} WHERE {' AND '.join(where)} "

@@ -56,7 +56,7 @@ class PastRecord(TableAlias):
 def became_unreadable_sql(builder: StatementBuilder, view: CallerView, table: Table, change: str) -> tuple[str, str]:
     """Whether the change made the record unreadable for the caller, who could read it before; and a join that this
     needs. `table` is the record's own. Where that cannot be decided, it did not."""
-    decision = view.records(table)
+    decision = view.record_decision(table)
     if decision in (ALWAYS, NEVER):
         return f"({change}.operation = 'delete' AND {'TRUE' if decision == ALWAYS else 'FALSE'})", ""
     stored = TableAlias(builder, table)

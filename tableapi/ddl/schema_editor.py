@@ -220,7 +220,7 @@ def drop_table(table: Table) -> None:
 
 
 def add_columns(table: Table, columns: Sequence[Column]) -> None:
-    clauses = [clause for column in columns for clause in _add_clauses(column)]
+    clauses = [clause for column in columns for clause in _add_column_clauses(column)]
     storage = _storage(columns[0])
     if table.is_system:
         _create_child_table(sql.SQL("IF NOT EXISTS {}").format(storage), qualified_name(table))
@@ -233,7 +233,7 @@ def add_columns(table: Table, columns: Sequence[Column]) -> None:
     )
 
 
-def _add_clauses(column: Column) -> Iterator[sql.Composable]:
+def _add_column_clauses(column: Column) -> Iterator[sql.Composable]:
     add = sql.SQL("ADD COLUMN {} {}")
     clause = add.format(sql.Identifier(column.database_name), sql.SQL(column.column_type.definition))
     if column.column_type.is_reference and column.reference_table is not None:

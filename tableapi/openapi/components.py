@@ -13,7 +13,7 @@ def parameter(name: str, description: str, schema: Object = TEXT, location: str 
     return described | ({"required": True} if location == "path" else {})
 
 
-def up_to(maximum: int, default: int) -> Object:
+def limit_schema(maximum: int, default: int) -> Object:
     return {"type": "integer", "minimum": 1, "maximum": maximum, "default": default}
 
 
@@ -22,11 +22,11 @@ PARAMETERS: dict[str, Object] = {
     "tableName": parameter("tableName", "The name of a table.", location="path"),
     "sysId": parameter("sys_id", "The id of a record.", ID_SCHEMA, "path"),
     "query": parameter("sysparm_query", "An encoded query that filters and sorts the records."),
-    "limit": parameter("sysparm_limit", "The maximum number of records.", up_to(MAX_RECORDS, DEFAULT_LIMIT)),
+    "limit": parameter("sysparm_limit", "The maximum number of records.", limit_schema(MAX_RECORDS, DEFAULT_LIMIT)),
     "page": parameter(
         "sysparm_page",
         "The page number. `sysparm_limit` times `sysparm_page` is at most 1,000,000. To read more, use the cursor.",
-        up_to(MAX_PAGED_RECORDS, 1),
+        limit_schema(MAX_PAGED_RECORDS, 1),
     ),
     "cursor": parameter("sysparm_cursor", 'The cursor from `Link` with `rel="next"`, instead of a page number.'),
     "count": parameter(
@@ -45,7 +45,9 @@ PARAMETERS: dict[str, Object] = {
     "fields": parameter("sysparm_fields", "Fields to return, separated by commas. Use dots to follow references."),
     "view": parameter("sysparm_view", "The form view whose fields to return."),
     "input": parameter("sysparm_input_display_value", "`1` if the body contains display values.", SWITCH_SCHEMA),
-    "entryLimit": parameter("sysparm_limit", "The maximum number of entries.", up_to(MAX_CHANGES, DEFAULT_LIMIT)),
+    "entryLimit": parameter(
+        "sysparm_limit", "The maximum number of entries.", limit_schema(MAX_CHANGES, DEFAULT_LIMIT)
+    ),
     "historyCursor": parameter("sysparm_cursor", 'The cursor from `Link` with `rel="next"`.'),
     "since": parameter("since", "The cursor of the last response. Without it, the oldest changes are returned."),
     "withCount": parameter("sysparm_count", "`1` or `true` returns the number of records.", SWITCH_SCHEMA),
@@ -59,7 +61,9 @@ PARAMETERS: dict[str, Object] = {
     ),
     "having": parameter("sysparm_having", "Conditions on groups, such as `count>5^sum(quantity)>=100`."),
     "orderBy": parameter("sysparm_order_by", "Groups or aggregates to sort by, such as `-count,state`."),
-    "groupLimit": parameter("sysparm_limit", "The maximum number of groups.", up_to(MAX_RECORDS, DEFAULT_GROUPS)),
+    "groupLimit": parameter(
+        "sysparm_limit", "The maximum number of groups.", limit_schema(MAX_RECORDS, DEFAULT_GROUPS)
+    ),
     "import": parameter(
         "sysparm_import",
         "`1` lets an administrator set the number, and when and by whom the record was created and changed.",

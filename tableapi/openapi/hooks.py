@@ -99,11 +99,11 @@ def allowed_methods(view: CallerView, table: Table) -> Iterator[str]:
     is_creatable = not table.is_system or system_records.can_be_created_by_clients(table)
     if can_read:
         yield "get"
-    if is_creatable and view.permissions.records(CREATE, table) != NEVER:
+    if is_creatable and view.permissions.record_decision(CREATE, table) != NEVER:
         yield "post"
-    if is_writable and can_read and view.permissions.records(WRITE, table) != NEVER:
+    if is_writable and can_read and view.permissions.record_decision(WRITE, table) != NEVER:
         yield from ("put", "patch")
-    if can_read and view.permissions.records(DELETE, table) != NEVER:
+    if can_read and view.permissions.record_decision(DELETE, table) != NEVER:
         yield "delete"
 
 
@@ -126,7 +126,7 @@ def body_schema(view: CallerView, table: Table, operation: str) -> Object:
         if table.is_server_managed(column):
             if operation == WRITE and view.column(table, column.name) is not None:
                 properties[column.name] = response_schema(column, target_label(view, column)) | {"readOnly": True}
-        elif view.permissions.column(operation, table, column) != NEVER:
+        elif view.permissions.column_decision(operation, table, column) != NEVER:
             properties[column.name] = request_schema(column, target_label(view, column))
     return {"type": "object", "properties": properties, "additionalProperties": False}
 

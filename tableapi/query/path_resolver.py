@@ -50,7 +50,7 @@ class ReadScope(Protocol):
     def column(self, table: Table, name: str) -> tuple[Column, Decision] | None:
         """A column that can be seen in some record of this table."""
 
-    def records(self, table: Table) -> Decision:
+    def record_decision(self, table: Table) -> Decision:
         """Which records of this table can be seen."""
 
     def table(self, name: str) -> Table | None:
@@ -67,7 +67,7 @@ class RuleScope:
         column = table.columns.get(name)
         return (column, ALWAYS) if column is not None and column.is_readable else None
 
-    def records(self, table: Table) -> Decision:
+    def record_decision(self, table: Table) -> Decision:
         return ALWAYS
 
     def table(self, name: str) -> Table | None:
@@ -90,7 +90,7 @@ def resolve_path(scope: ReadScope, table: Table, path: tuple[str, ...]) -> Resol
         if visible_column is None or not visible_column[0].column_type.is_reference:
             return None
         target = scope.catalogue.tables.get(visible_column[0].reference or "")
-        if target is None or (records := scope.records(target)) == NEVER:
+        if target is None or (records := scope.record_decision(target)) == NEVER:
             return None
         steps.append(PathStep(*visible_column, target, records))
         table = target
@@ -178,7 +178,7 @@ def _resolve_other_path(scope: ReadScope, table: Table, condition: Condition, pa
 
 def _family_table_ids(scope: ReadScope, condition: Condition) -> tuple[str, ...]:
     table = scope.table(condition.value)
-    if table is None or scope.records(table) == NEVER:
+    if table is None or scope.record_decision(table) == NEVER:
         raise QueryError("there is no such table", condition.value_position, condition.value)
     return tuple(sorted(scope.catalogue.tables[name].id for name in table.family))
 

@@ -59,7 +59,7 @@ def plan_read(
     view_paths = _view_paths(scope, table, view) if view else None
     outputs, ignored = _output_fields(scope, table, fields, view_paths)
     version = resolve_path(scope, table, ("sys_version",))
-    plan = ReadPlan(table, scope.records(table), outputs, where, sort_keys, ignored, version)
+    plan = ReadPlan(table, scope.record_decision(table), outputs, where, sort_keys, ignored, version)
     refuse_too_many_joins(plan, query, "sysparm_fields" if fields else "sysparm_view")
     return plan
 
@@ -68,7 +68,7 @@ def plan_filter(scope: ReadScope, table: Table, query: Query) -> ReadPlan:
     """The records that match, with their id if the caller can read it."""
     sys_id = _output_field(scope, table, "sys_id")
     where = resolve_query(scope, table, query, with_slots=True)
-    plan = ReadPlan(table, scope.records(table), (sys_id,) if sys_id else (), where)
+    plan = ReadPlan(table, scope.record_decision(table), (sys_id,) if sys_id else (), where)
     refuse_too_many_joins(plan, query, "sysparm_query")
     return plan
 
@@ -131,7 +131,7 @@ def display_path(scope: ReadScope, column: Column) -> ResolvedPath | None:
     """The path to the display value of the record that this column refers to, if the caller may read it."""
     target = scope.catalogue.tables.get(column.reference or "")
     display_column = target.display_column if target else None
-    if target is None or display_column is None or (records := scope.records(target)) == NEVER:
+    if target is None or display_column is None or (records := scope.record_decision(target)) == NEVER:
         return None
     visible_column = scope.column(target, display_column.name)
     return ResolvedPath((PathStep(column, ALWAYS, target, records),), *visible_column) if visible_column else None

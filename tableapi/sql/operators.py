@@ -84,7 +84,7 @@ def _read_ids(condition: Condition, moment: Moment) -> list[str]:
     return [str(comparable_value(_TEXT_COLUMN, operand, moment, condition)) for operand in operands]
 
 
-class ColumnCondition(ConditionCompiler[ColumnSubject]):
+class ColumnConditionCompiler(ConditionCompiler[ColumnSubject]):
     """Binds the functions that read its values, so that the statement runs with the values of other requests.
 
     `slot` numbers the conditions of a request; None is the condition of a rule, which has its own values.

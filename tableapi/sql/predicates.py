@@ -16,7 +16,7 @@ from tableapi.query.expressions import (
     ResolvedPath,
 )
 
-from .operators import ColumnCondition, ColumnSubject
+from .operators import ColumnConditionCompiler, ColumnSubject
 from .statement_builder import StatementBuilder, TableAlias, literal
 
 # The SQL of a path in the clause of the condition.
@@ -101,7 +101,7 @@ def _predicate_sql(builder: StatementBuilder, predicate: Predicate, alias: Table
         return "TRUE" if name == "ANYTHING" else "FALSE"
     subject = ColumnSubject(predicate.path.column, value_of(predicate.path))
     other = ColumnSubject(predicate.other.column, value_of(predicate.other)) if predicate.other else None
-    return ColumnCondition(builder, predicate.condition, predicate.slot, subject, other).sql()
+    return ColumnConditionCompiler(builder, predicate.condition, predicate.slot, subject, other).sql()
 
 
 def _table_sql(predicate: Predicate, alias: TableAlias) -> str:

@@ -48,7 +48,7 @@ class StatisticsPlan:
 
 
 def plan_statistics(view: CallerView, table: Table, request: StatisticsRequest) -> StatisticsPlan:
-    """Raises BadRequest or QueryError for names that do not exist or do not fit."""
+    """Raises BadRequest or QueryError for columns that do not exist or whose type is not supported there."""
     shape, query = request.shape, request.query.shape.query
     where = resolve_query(view, table, query, with_slots=True)
     group_fields = tuple(_group_field(view, table, key) for key in shape.group_keys)
@@ -56,7 +56,7 @@ def plan_statistics(view: CallerView, table: Table, request: StatisticsRequest) 
     paths = {aggregate: _aggregate_path(view, table, aggregate) for aggregate in aggregates}
     _refuse_times(shape, paths)
     fields = (*group_fields, *(OutputField(".".join(aggregate.path), path) for aggregate, path in paths.items()))
-    plan = ReadPlan(table, view.records(table), fields, where)
+    plan = ReadPlan(table, view.record_decision(table), fields, where)
     read_plan.refuse_too_many_joins(plan, query, "sysparm_group_by")
     return StatisticsPlan(shape, plan, group_fields, paths)
 

@@ -30,7 +30,7 @@ from .write_request import WriteRequest, WriteResult
 def create(change: WriteRequest) -> WriteResult:
     """ "POST needs `create` on the record as it will be and on each column sent." """
     context, table = change.context, change.table
-    if context.view.permissions.records(CREATE, table) == NEVER:
+    if context.view.permissions.record_decision(CREATE, table) == NEVER:
         raise current_record.create_denied_error(context, table)
     read_record = response_record.prepare_reader(change)
     prepared = prepare(change)

@@ -72,7 +72,7 @@ def new_record_columns(change: WriteRequest) -> tuple[dict[Column, Any], str | N
     errors = [read_only_error(column) for column in read_only if sent.pop(column) is not None]
     if errors:
         raise combine_errors(errors)
-    names = [column.name for column in sent if context.view.permissions.column(CREATE, table, column) == NEVER]
+    names = [column.name for column in sent if context.view.permissions.column_decision(CREATE, table, column) == NEVER]
     if names:
         raise write_denied_error(names) if context.view.can_read(table) else create_denied_error(context, table)
     return sent, sys_id

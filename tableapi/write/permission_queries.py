@@ -28,8 +28,8 @@ class ColumnPermission:
 
 def column_permission(permissions: Permissions, table: Table, operation: str, column: Column) -> ColumnPermission:
     # Nobody may learn whether a password is set, not even from a value that counts as unchanged.
-    is_readable = _certain_result(permissions.column(READ, table, column)) if column.is_readable else False
-    return ColumnPermission(is_readable, _certain_result(permissions.column(operation, table, column)))
+    is_readable = _certain_result(permissions.column_decision(READ, table, column)) if column.is_readable else False
+    return ColumnPermission(is_readable, _certain_result(permissions.column_decision(operation, table, column)))
 
 
 def _certain_result(decision: Decision) -> bool | None:
@@ -42,21 +42,21 @@ def locking_statement(permissions: Permissions, table: Table, operation: str, co
     builder = StatementBuilder()
     alias = TableAlias(builder, table)
     version_column = table.columns["sys_version"]
-    version_guard = permissions.column(READ, table, version_column)
+    version_guard = permissions.column_decision(READ, table, version_column)
     version = predicates.guarded_value(builder, version_guard, alias, alias.column(version_column))
-    outputs = [alias.sys_id(), version, _condition_sql(builder, permissions.records(operation, table), alias)]
+    outputs = [alias.sys_id(), version, _condition_sql(builder, permissions.record_decision(operation, table), alias)]
     outputs += [_stored_sql(alias, column) for column in columns]
     conditions: list[str] = []
     for column in columns:
         permission = column_permission(permissions, table, operation, column)
         if permission.is_readable is None:
-            conditions.append(_condition_sql(builder, permissions.column(READ, table, column), alias))
+            conditions.append(_condition_sql(builder, permissions.column_decision(READ, table, column), alias))
         if permission.is_allowed is None:
-            conditions.append(_condition_sql(builder, permissions.column(operation, table, column), alias))
+            conditions.append(_condition_sql(builder, permissions.column_decision(operation, table, column), alias))
     # One output for all: a PostgreSQL query has at most 1,664, and a table nearly as many columns.
     outputs.append(f"ARRAY[{', '.join(conditions)}]::boolean[]")
     where = [f"{alias.sys_id()} = {builder.input('sys_id', 'varchar')}"]
-    where += predicates.decision_conditions(builder, permissions.records(READ, table), alias)
+    where += predicates.decision_conditions(builder, permissions.record_decision(READ, table), alias)
     # A deletion also blocks new references, which would otherwise be emptied even in mandatory columns.
     lock = "UPDATE" if operation == DELETE else "NO KEY UPDATE"
     # Every row of the record, because PostgreSQL re-reads only locked rows after waiting.
@@ -76,8 +76,8 @@ def _stored_sql(alias: TableAlias, column: Column) -> str:
 
 def is_conditional(permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]) -> bool:
     """Whether the permission depends on the values of the record."""
-    return permissions.records(operation, table) != ALWAYS or any(
-        permissions.column(operation, table, column) != ALWAYS for column in columns
+    return permissions.record_decision(operation, table) != ALWAYS or any(
+        permissions.column_decision(operation, table, column) != ALWAYS for column in columns
     )
 
 
@@ -85,8 +85,10 @@ def allowed_statement(permissions: Permissions, table: Table, operation: str, co
     """Whether the operation is allowed on the record after the write, and on each of these columns."""
     builder = StatementBuilder()
     alias = TableAlias(builder, table)
-    outputs = [_condition_sql(builder, permissions.records(operation, table), alias)]
-    outputs += [_condition_sql(builder, permissions.column(operation, table, column), alias) for column in columns]
+    outputs = [_condition_sql(builder, permissions.record_decision(operation, table), alias)]
+    outputs += [
+        _condition_sql(builder, permissions.column_decision(operation, table, column), alias) for column in columns
+    ]
     where = f"{alias.sys_id()} = {builder.input('sys_id', 'varchar')}"
     return Statement(f"SELECT {', '.join(outputs)} FROM {alias.from_sql()} WHERE {where}", builder.parameters)
 
@@ -109,7 +111,7 @@ def count_sql(
     """How many records with these ids the caller can read."""
     alias = TableAlias(builder, target)
     where = [f"{alias.sys_id()} = ANY ({builder.input(ids, 'varchar[]')})"]
-    where += predicates.decision_conditions(builder, permissions.records(READ, target), alias)
+    where += predicates.decision_conditions(builder, permissions.record_decision(READ, target), alias)
     # Lists have no foreign key, so the records are locked until the end of the transaction.
     lock = f" FOR KEY SHARE OF {', '.join(alias.row_aliases())}" if is_for_list else ""
     records = f"SELECT 1 FROM {alias.from_sql()} WHERE {' AND '.join(where)}{lock}"
@@ -127,7 +129,7 @@ def display_value_statement(permissions: Permissions, target: Table, display_col
     if column.compare_as is ComparisonKind.TEXT:
         # The index is on the folded text.
         where.append(f"{comparison_key(ComparisonKind.TEXT, value)} = ANY ({FOLD_ARRAY_SQL.format(names)})")
-    where += predicates.decision_conditions(builder, permissions.records(READ, target), alias)
+    where += predicates.decision_conditions(builder, permissions.record_decision(READ, target), alias)
     ids = f"min({alias.sys_id()}), max({alias.sys_id()})"
     sql = f"SELECT ({value})::text, {ids} FROM {alias.from_sql()} WHERE {' AND '.join(where)} GROUP BY 1"
     return Statement(sql, builder.parameters)

@@ -172,8 +172,8 @@ def insert_parts(
         for column in table.columns.values()
         if not column.is_sys and column.database_name not in generated_columns
     }
-    decisions = [permissions.records(READ, table), permissions.records(CREATE, table)]
-    decisions += [permissions.column(CREATE, table, column) for column in sent]
+    decisions = [permissions.record_decision(READ, table), permissions.record_decision(CREATE, table)]
+    decisions += [permissions.column_decision(CREATE, table, column) for column in sent]
     rule_conditions = _conditions(builder, decisions, WrittenRecord(table, empty | row))
     if rule_conditions is None:
         return None
@@ -224,9 +224,9 @@ def _update(
         for column in table.columns.values()
         if column.name not in ("sys_version", "sys_updated_at")
     }
-    decisions = [permissions.records(READ, table), permissions.records(WRITE, table)]
-    decisions += [permissions.column(WRITE, table, column) for column in sent]
-    readable = [permissions.column(READ, table, column) for column in sent]
+    decisions = [permissions.record_decision(READ, table), permissions.record_decision(WRITE, table)]
+    decisions += [permissions.column_decision(WRITE, table, column) for column in sent]
+    readable = [permissions.column_decision(READ, table, column) for column in sent]
     before = _before_sql(builder, [*decisions, *readable], table, new, conditions, set_columns)
     after_write = _conditions(builder, decisions, WrittenRecord(table, current | row))
     if before is None or after_write is None:

@@ -76,11 +76,14 @@ def _prepare_save(change: WriteRequest, sys_id: str, sent: Mapping[Column, Any])
         return None
     saver = savers.saver_of(system_records.model_of(table.name))
     # The server works only for callers who may change something.
-    if not saver.prepared_columns or permissions.records(WRITE, table) == NEVER:
+    if not saver.prepared_columns or permissions.record_decision(WRITE, table) == NEVER:
         return None
     values = {}
     for column, value in sent.items():
-        if column.database_name in saver.prepared_columns and permissions.column(WRITE, table, column) != NEVER:
+        if (
+            column.database_name in saver.prepared_columns
+            and permissions.column_decision(WRITE, table, column) != NEVER
+        ):
             with suppress(InvalidInput, BadRequest):
                 values[column.database_name] = payload.parse_value(change, column, value)
     return saver.prepare(sys_id, values)

@@ -120,7 +120,7 @@ class TestStoredState:
             "No certificates are stored." in page and "at the first sign-in after the connection is activated." in page
         )
         OidcSetting.objects.update(active=True)
-        assert "and by <em>Update certificates" in as_sonja.get(connection_path(setting)).content.decode()
+        assert "select <em>Update certificates" in as_sonja.get(connection_path(setting)).content.decode()
 
     def test_the_form_tells_when_certificates_were_fetched(self, as_sonja: Client, provider: HostileProvider):
         setting = make_connection_at(provider, active=True)

@@ -119,7 +119,6 @@ DOORS = (
     "/rest/v1/stats/user?sysparm_count_distinct_fields=x_badge",
     "/rest/v1/table/held?sysparm_fields=owner.x_badge,owner&sysparm_query=ORDERBYowner.x_badge",
     "/rest/v1/table/held?sysparm_query=owner.x_badge=17",
-    "/rest/v1/changes/user",
 )
 
 

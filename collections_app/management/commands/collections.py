@@ -1,4 +1,4 @@
-"""`manage.py collections model-changed`: re-embeds collections after a provider has changed a model under its name."""
+"""`manage.py collections model-changed`: re-embeds collections after a model has changed without a new name."""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""`manage.py welcome`: the text that `up` prints when all processes run."""
+"""`manage.py welcome`: the text that `up` prints once all processes are running."""
 
 import shlex
 from typing import Any

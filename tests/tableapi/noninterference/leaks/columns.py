@@ -105,7 +105,7 @@ def record_can_be_named_by_a_hidden_name(stack: ExitStack) -> None:
 
 
 def unguarded_hops(permissions: Any, path: ResolvedPath) -> tuple[PathStep, ...]:
-    return tuple(replace(hop, records=permissions.records(hop.target)) for hop in path.steps)
+    return tuple(replace(hop, records=permissions.record_decision(hop.target)) for hop in path.steps)
 
 
 @leak("B20")
@@ -140,7 +140,7 @@ def secret_is_read_like_any_text(stack: ExitStack) -> None:
     def column(original: Any, self: CallerView, table: Table, name: str) -> Any:
         column = table.columns.get(name)
         if column is not None and not column.is_readable:
-            return column, self.permissions.column(READ, table, column)
+            return column, self.permissions.column_decision(READ, table, column)
         return original(self, table, name)
 
     replace_function(stack, CallerView, "column", column)

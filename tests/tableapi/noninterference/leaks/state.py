@@ -57,4 +57,4 @@ def every_entry_of_the_deletion_log_is_readable(stack: ExitStack) -> None:
     def open_deletion_log(original: Any, self: Permissions, operation: str, table: Table) -> Any:
         return ALWAYS if table.name == "sys_deletion_log" and operation == "read" else original(self, operation, table)
 
-    replace_function(stack, Permissions, "records", open_deletion_log)
+    replace_function(stack, Permissions, "record_decision", open_deletion_log)

@@ -33,7 +33,7 @@ from tests.tableapi.noninterference.leaks.switch import leak, replace_function, 
 @leak("B30")
 def reference_to_a_hidden_record_is_accepted(stack: ExitStack) -> None:
     class AllRecords:
-        def records(self, operation: str, table: Table) -> Any:
+        def record_decision(self, operation: str, table: Table) -> Any:
             return ALWAYS
 
     replace_function(
@@ -128,7 +128,7 @@ def allow_operation(
 
 @leak("B23", finder="write_checks")
 def every_column_of_a_record_can_be_updated(stack: ExitStack) -> None:
-    replace_function(stack, Permissions, "column", lambda original, self, operation, table, column: (
+    replace_function(stack, Permissions, "column_decision", lambda original, self, operation, table, column: (
         ALWAYS if operation == WRITE else original(self, operation, table, column)))  # fmt: skip
 
 
@@ -164,5 +164,5 @@ def creator_of_a_record_is_taken_from_the_body(stack: ExitStack) -> None:
 
 @leak("B27", finder="privileges")
 def rules_are_ignored_for_system_tables(stack: ExitStack) -> None:
-    replace_function(stack, Permissions, "records", lambda original, self, operation, table: (
+    replace_function(stack, Permissions, "record_decision", lambda original, self, operation, table: (
         ALWAYS if table.is_system else original(self, operation, table)))  # fmt: skip
