@@ -29,13 +29,18 @@ class TextSpan:
 
 
 def split_at_highlights(text: str, highlights: Iterable[Sequence[int]]) -> Iterator[TextSpan]:
-    """The text cut where its highlights begin and end. They are in order, without overlaps, as `find_highlights` says.
+    """The text cut where its highlights begin and end.
 
-    >>> [(part.text, part.is_marked) for part in split_at_highlights("Reset the <b>password", [(0, 5), (10, 21)])]
+    >>> [(part.text, part.is_marked) for part in split_at_highlights("Reset the <b>password", [(10, 21), (0, 5)])]
     [('Reset', True), (' the ', False), ('<b>password', True)]
+    >>> [part.text for part in split_at_highlights("overlap", [(0, 4), (2, 6), (9, 12)])]
+    ['over', 'la', 'p']
     """
     position = 0
-    for start, end in highlights:
+    for start, end in sorted((start, end) for start, end in highlights):
+        start, end = max(start, position), min(end, len(text))
+        if start >= end:
+            continue
         if start > position:
             yield TextSpan(text[position:start], False)
         yield TextSpan(text[start:end], True)

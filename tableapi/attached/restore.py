@@ -86,7 +86,7 @@ def _restored_value(catalogue: Catalogue, column: Column, value: Any) -> tuple[A
         if is_text and isinstance(value, str):
             return value, True
         raise
-    if not column.column_type.has_target or not restored:
-        return restored or None if column.column_type.is_list else restored, True
-    existing = references.existing_references(catalogue, column, restored)
+    if not column.column_type.has_target:
+        return restored, True
+    existing = references.existing_references(catalogue, column, restored) if restored else restored
     return existing or None, existing == restored

@@ -35,11 +35,15 @@ def check_set_on_change_rule(rule: SetRule) -> None:
     columns = catalogue_loader.load().tables[rule.column.table.name].columns
     column, watched = columns[rule.column.name], columns[rule.watched.name]
     errors = {
-        "set_to": defaults.find_problem(replace(column, default=rule.set_to)) if rule.set_to else "",
+        "set_to": _set_to_problem(replace(column, default=rule.set_to)) if rule.set_to else "",
         "value": _value_problem(watched, rule.value) if rule.value else "",
     }
     if problems := {name: problem for name, problem in errors.items() if problem}:
         raise ValidationError(problems)
+
+
+def _set_to_problem(column: Column) -> str:
+    return "A rule cannot set the next number." if defaults.is_next_number(column) else defaults.find_problem(column)
 
 
 def _value_problem(column: Column, value: str) -> str:

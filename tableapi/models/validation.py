@@ -15,12 +15,7 @@ from accounts.models import Role
 from system.records import custom_columns
 from tableapi.catalogue import definitions
 from tableapi.catalogue.column_types import COLUMN_TYPES
-from tableapi.catalogue.definitions import (
-    EXTENSIBLE_TABLES,
-    NUMBER_COLUMN,
-    OWN_TABLE_COLUMN,
-    SYS_COLUMNS,
-)
+from tableapi.catalogue.definitions import EXTENSIBLE_TABLES, NUMBER_COLUMN, OWN_TABLE_COLUMN, SYS_COLUMNS
 from tableapi.ddl import schema_editor
 from tableapi.values import defaults
 
@@ -197,11 +192,6 @@ def _check_stored_lengths(column: Column, previous: Column) -> None:
 def _check_default(column: Column) -> None:
     if not column.default_value:
         return
-    if column.default_value == defaults.NEXT_NUMBER and column.type == "string":
-        if not column.table.number_prefix:
-            raise ValidationError({"default_value": "The next number needs a table with a number prefix."})
-        if column.max_length is not None and column.max_length < MAX_NUMBER_LENGTH:
-            raise ValidationError({"max_length": f"A number can have {MAX_NUMBER_LENGTH} characters."})
     choices = () if column.is_new else tuple(column.choices.values_list("value", "label"))
     if column.column_type.has_choices and not choices:
         return  # choices are saved after their column
@@ -215,8 +205,17 @@ def _check_default(column: Column) -> None:
         max_length=column.max_length,
         choices=choices,
     )
-    if problem := defaults.find_problem(definition):
+    if defaults.is_next_number(definition):
+        _check_next_number(column)
+    elif problem := defaults.find_problem(definition):
         raise ValidationError({"default_value": problem})
+
+
+def _check_next_number(column: Column) -> None:
+    if not column.table.number_prefix or not column.table.columns.filter(name=NUMBER_COLUMN).exists():
+        raise ValidationError({"default_value": "The next number needs a table with its own column of numbers."})
+    if column.max_length is not None and column.max_length < MAX_NUMBER_LENGTH:
+        raise ValidationError({"max_length": f"A number can have {MAX_NUMBER_LENGTH} characters."})
 
 
 def check_column_deletion(column: Column) -> None:

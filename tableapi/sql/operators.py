@@ -33,8 +33,7 @@ DYNAMIC_VALUE_ARRAYS = {
     "my_groups": f"ARRAY(SELECT group_id FROM {MEMBERSHIPS} WHERE user_id = {{me}})",
     "my_roles": "ARRAY(SELECT sys_id FROM public.sys_role WHERE name = ANY ({roles}))",
 }
-
-
+# Those that can be answered from an index.
 INDEXED_OPERATORS = frozenset({"=", "IN", ">", ">=", "<", "<=", "BETWEEN"})
 
 

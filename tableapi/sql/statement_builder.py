@@ -102,8 +102,8 @@ class StatementBuilder:
 
 
 class TableAlias:
-    """The records of one table in a FROM clause; tables of its parents, and the one of its custom columns,
-    join when one of their columns is used."""
+    """The records of one table in a FROM clause; tables of its parents, and that of its custom columns, join when one
+    of their columns is used."""
 
     def __init__(self, builder: StatementBuilder, table: Table) -> None:
         self.table = table
@@ -145,12 +145,9 @@ class TableAlias:
         sql = f"{source or table_identifier(self.table)} {own}"
         for name, alias in self._aliases.items():
             if name != self.table.name:
-                join = (
-                    f"LEFT JOIN {custom_identifier(self.table.name)}"
-                    if self.table.is_system
-                    else f"JOIN records.{quote(name)}"
-                )
-                sql += f" {join} {alias} ON {alias}.sys_id = {own}.sys_id"
+                join = "LEFT JOIN" if self.table.is_system else "JOIN"  # a row of custom columns may be missing
+                joined = custom_identifier(self.table.name) if self.table.is_system else f"records.{quote(name)}"
+                sql += f" {join} {joined} {alias} ON {alias}.sys_id = {own}.sys_id"
         return sql
 
     def join_sql(self) -> str:

@@ -34,8 +34,6 @@ def find_problem(column: Column) -> str:
     """
     if not column.column_type.has_default:
         return "A column of this type cannot have a default value."
-    if is_next_number(column):
-        return ""
     try:
         _read_default(column, SAMPLE_MOMENT)
     except (InvalidInput, InvalidJson) as error:

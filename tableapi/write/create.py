@@ -19,10 +19,10 @@ from . import (
     deferred_records,
     designed_records,
     payload,
-    response_record,
     set_on_change,
     single_statement,
     system_records,
+    write_request,
 )
 from .write_request import WriteRequest, WriteResult
 
@@ -32,7 +32,7 @@ def create(change: WriteRequest) -> WriteResult:
     context, table = change.context, change.table
     if context.view.permissions.record_decision(CREATE, table) == NEVER:
         raise current_record.create_denied_error(context, table)
-    read_record = response_record.prepare_reader(change)
+    read_record = write_request.prepare_reader(change)
     prepared = prepare(change)
     values, sent, sys_id, errors = prepared.values, prepared.sent, prepared.sys_id, prepared.errors
     if not errors and not prepared.missing and sys_id is None:

@@ -9,7 +9,7 @@ from django.db import transaction
 from system.database_statements import run_named_sql
 from system.errors import InvalidInput
 from system.records.record import Record
-from tableapi.catalogue.definitions import Column, Table
+from tableapi.catalogue.definitions import Catalogue, Column, Table
 from tableapi.database import catalogue_loader, statement_runner
 from tableapi.sql import change_rows
 from tableapi.sql.select import Statement
@@ -40,15 +40,28 @@ def save(record: Record, values: Mapping[str, Any]) -> list[str]:
         if column.name not in values:
             continue
         try:
-            value = column_values.parse(column, values[column.name])
-            value = None if value in ("", []) else value
-            has_target = value is not None and column.column_type.has_target
-            if has_target and references.existing_references(catalogue, column, value) != value:
-                raise InvalidInput("The referenced record does not exist.")
-            if not column_values.is_same(column, stored.get(column), value):
-                changed[column] = value
+            value = _parse(catalogue, column, values[column.name])
         except InvalidInput as error:
             notes.append(f"{column.name} was not changed. {error.message}")
+        else:
+            if not column_values.is_same(column, stored.get(column), value):
+                changed[column] = value
+    return notes + _save_changed(record, table, changed)
+
+
+def _parse(catalogue: Catalogue, column: Column, sent: Any) -> Any:
+    value = column_values.parse(column, sent)
+    if value in ("", []):
+        return None
+    has_target = value is not None and column.column_type.has_target
+    if has_target and references.existing_references(catalogue, column, value) != value:
+        raise InvalidInput("The referenced record does not exist.")
+    return value
+
+
+def _save_changed(record: Record, table: Table, changed: dict[Column, Any]) -> list[str]:
+    """Without the values that another record has."""
+    notes: list[str] = []
     while changed:
         try:
             with designed_records.translating_integrity_errors(table), transaction.atomic():

@@ -1,5 +1,6 @@
 """Builds the SQL for what is stored and what the caller may do with it. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from system.encoded_query import ComparisonKind
@@ -133,3 +134,36 @@ def display_value_statement(permissions: Permissions, target: Table, display_col
     ids = f"min({alias.sys_id()}), max({alias.sys_id()})"
     sql = f"SELECT ({value})::text, {ids} FROM {alias.from_sql()} WHERE {' AND '.join(where)} GROUP BY 1"
     return Statement(sql, builder.parameters)
+
+
+class UnknownBeforeWrite(Exception):
+    """A condition needs a value that only the database knows."""
+
+
+class WrittenRecord(TableAlias):
+    """The record as the statement will write it: the SQL of the values that are known before."""
+
+    def __init__(self, table: Table, values: Mapping[str, str]) -> None:
+        self.table = table
+        self.values = values
+
+    def sys_id(self) -> str:
+        return self.column(self.table.columns["sys_id"])
+
+    def column(self, column: Column, *, is_plain: bool = True) -> str:
+        if column.database_name not in self.values:
+            raise UnknownBeforeWrite
+        return self.values[column.database_name]
+
+
+def rule_conditions(builder: StatementBuilder, decisions: list[Decision], record: TableAlias) -> list[str] | None:
+    """None if they can never hold, or need more than the record."""
+    tables = builder.table_count
+    conditional_decisions = [decision for decision in dict.fromkeys(decisions) if decision != ALWAYS]
+    try:
+        conditions = [predicates.decision_sql(builder, decision, record) for decision in conditional_decisions]
+    except UnknownBeforeWrite:
+        return None
+    if NEVER in conditional_decisions or builder.table_count > tables:
+        return None
+    return [condition for condition in conditions if condition is not None]

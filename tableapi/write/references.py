@@ -1,4 +1,5 @@
-"""References to a deleted record: mandatory columns prevent the deletion, others lose the id."""
+"""References to records: which exist, and what the deletion of one does. Mandatory columns prevent it; others lose
+the id."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -121,6 +122,7 @@ def _is_visible(context: ReadContext, table_name: str, column: str, sys_id: str)
 
 
 def existing_references(catalogue: Catalogue, column: Column, value: Any) -> Any:
+    """What is left of a reference, or of a list of them, without the records that do not exist."""
     target = catalogue.tables.get(column.reference or "")
     if target is None:
         return None

@@ -20,9 +20,9 @@ from tableapi.access.permissions import Permissions
 from tableapi.catalogue.column_type import StorageFormat
 from tableapi.catalogue.definitions import CREATE, READ, WRITE, Column, Table
 from tableapi.database import statement_runner
-from tableapi.query.expressions import ALWAYS, NEVER, Decision
+from tableapi.query.expressions import Decision
 from tableapi.read import pipeline
-from tableapi.sql import change_rows, predicates, select
+from tableapi.sql import change_rows, select
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias, literal, quote, table_identifier
 
@@ -174,10 +174,10 @@ def insert_parts(
     }
     decisions = [permissions.record_decision(READ, table), permissions.record_decision(CREATE, table)]
     decisions += [permissions.column_decision(CREATE, table, column) for column in sent]
-    rule_conditions = _conditions(builder, decisions, WrittenRecord(table, empty | row))
-    if rule_conditions is None:
+    rules = permission_queries.rule_conditions(builder, decisions, permission_queries.WrittenRecord(table, empty | row))
+    if rules is None:
         return None
-    where = " AND ".join([*conditions, *rule_conditions])
+    where = " AND ".join([*conditions, *rules])
     insert = _insert_sql(table, columns, values, number, where, rows)
     logged_columns = dict.fromkeys([*new, *designed_records.generated_columns(table)])
     change = change_rows.change_sql(
@@ -228,7 +228,9 @@ def _update(
     decisions += [permissions.column_decision(WRITE, table, column) for column in sent]
     readable = [permissions.column_decision(READ, table, column) for column in sent]
     before = _before_sql(builder, [*decisions, *readable], table, new, conditions, set_columns)
-    after_write = _conditions(builder, decisions, WrittenRecord(table, current | row))
+    after_write = permission_queries.rule_conditions(
+        builder, decisions, permission_queries.WrittenRecord(table, current | row)
+    )
     if before is None or after_write is None:
         return None
     assignments = [
@@ -260,7 +262,7 @@ def _before_sql(
     """The values that the update replaces. They are locked only if the caller may write the record: the wait for a lock
     would distinguish it from a missing one."""
     before = TableAlias(builder, table)
-    allowed = _conditions(builder, decisions, before)
+    allowed = permission_queries.rule_conditions(builder, decisions, before)
     if allowed is None:
         return None
     differs = " OR ".join(f"{before.column(column)} IS DISTINCT FROM {value}" for column, value in new.items())
@@ -278,36 +280,3 @@ def _logged_sql(row: str, columns: Iterable[Column]) -> str:
         return f"CASE WHEN before.{quote(name)} IS DISTINCT FROM written.{quote(name)} THEN {row}.{quote(name)} END"
 
     return change_rows.values_sql(columns, sql_of)
-
-
-class UnknownBeforeWrite(Exception):
-    """A condition needs a value that only the database knows."""
-
-
-class WrittenRecord(TableAlias):
-    """The record as the statement will write it: the SQL of the values that are known before."""
-
-    def __init__(self, table: Table, values: Mapping[str, str]) -> None:
-        self.table = table
-        self.values = values
-
-    def sys_id(self) -> str:
-        return self.column(self.table.columns["sys_id"])
-
-    def column(self, column: Column, *, is_plain: bool = True) -> str:
-        if column.database_name not in self.values:
-            raise UnknownBeforeWrite
-        return self.values[column.database_name]
-
-
-def _conditions(builder: StatementBuilder, decisions: list[Decision], record: TableAlias) -> list[str] | None:
-    """None if they can never hold, or need more than the record."""
-    tables = builder.table_count
-    conditional_decisions = [decision for decision in dict.fromkeys(decisions) if decision != ALWAYS]
-    try:
-        conditions = [predicates.decision_sql(builder, decision, record) for decision in conditional_decisions]
-    except UnknownBeforeWrite:
-        return None
-    if NEVER in conditional_decisions or builder.table_count > tables:
-        return None
-    return [condition for condition in conditions if condition is not None]

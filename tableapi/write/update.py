@@ -18,10 +18,10 @@ from . import (
     current_record,
     designed_records,
     payload,
-    response_record,
     set_on_change,
     single_statement,
     system_records,
+    write_request,
 )
 from .current_record import CurrentRecord
 from .write_request import WriteRequest, WriteResult
@@ -39,7 +39,7 @@ def update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult:
 
 def _update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult:
     table = change.table
-    read_record = response_record.prepare_reader(change)
+    read_record = write_request.prepare_reader(change)
     sent = payload.read_columns(change)
     prepared = _prepare_save(change, sys_id, sent)
     set_columns = [rule.column for rule in set_on_change.rules_of_change(table, sent)]

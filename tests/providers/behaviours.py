@@ -37,6 +37,9 @@ class RecordedRequest:
             self._handler.send_header(name.replace("_", "-").title(), value)
         self._handler.end_headers()
 
+    def close_connection(self) -> None:
+        self._handler.close_connection = True
+
     def drip(self, piece: bytes, interval_s: float) -> None:
         """Sends the piece repeatedly until the caller hangs up or the provider stops."""
         deadline = time.monotonic() + MAX_RESPONSE_S
@@ -97,4 +100,4 @@ def stays_silent() -> Behaviour:
 
 
 def hangs_up() -> Behaviour:
-    return lambda request: None
+    return lambda request: request.close_connection()

@@ -191,3 +191,10 @@ def test_next_number_needs_a_number(device: Table):
         field("part", "label", default_value=defaults.NEXT_NUMBER, max_length=5)
     with pytest.raises(ValidationError):
         field("part", "count", "integer", default_value=defaults.NEXT_NUMBER)
+
+
+def test_next_number_needs_the_numbers_of_its_own_table(alice: User):
+    table("part", number_prefix="PRT")
+    table("small_part", parent="part", number_prefix="SML")
+    with pytest.raises(ValidationError, match="its own column of numbers"):
+        field("small_part", "label", default_value=defaults.NEXT_NUMBER)

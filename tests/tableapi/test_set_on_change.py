@@ -13,6 +13,7 @@ from tableapi.design import saving
 from tableapi.models import Choice, Column, Rule, SetRule, Table
 from tableapi.read import context
 from tableapi.setup import shipped_tables
+from tableapi.values.defaults import NEXT_NUMBER
 from tests.tableapi.database_statements import captured_statements
 from tests.tableapi.world import api, data_of, error_of, errors_of, field, open_table, record, rule, table
 
@@ -260,3 +261,11 @@ def test_change_of_a_watched_column_is_one_statement(alice: User):
         with captured_statements() as statements:
             api(alice).patch(f"task/{task}", {"state": state, "short_description": f"changed to {state}"})
         assert len([sql for sql in statements if "records." in sql]) == 1, statements
+
+
+def test_rule_cannot_set_the_next_number(alice: User):
+    table("part", number_prefix="PRT")
+    watched, label = field("part", "kind"), field("part", "label")
+    body = {"column": label.pk, "watched": watched.pk, "set_to": NEXT_NUMBER}
+    response = api(alice).post("sys_set_on_change", body)
+    assert errors_of(response) == [(422, "invalid_value", "set_to")] and "next number" in response.content.decode()

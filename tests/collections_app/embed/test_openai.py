@@ -277,10 +277,12 @@ def test_connections_stay_open_between_requests(settings: Any, configure_provide
 
 
 def test_closed_idle_connection_is_replaced(embedding_server: EmbeddingServer, space: Any):
+    embedding_server.keeps_connections_open = True  # else it may close the connection a second time
     embed.Embedder(space).embed_query("one")
     embedding_server.serve(does.hangs_up(), times=1)
 
     assert embed.Embedder(space).embed_query("one") == pytest.approx(embedding_server.vector("one"))
+    assert len(embedding_server.requests) == 3
 
 
 def test_one_failed_batch_refuses_all(embedding_server: EmbeddingServer, space: Any, configure_provider: Any):  # C30

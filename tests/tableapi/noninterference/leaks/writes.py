@@ -24,8 +24,7 @@ from tableapi.write import (
     payload,
     permission_queries,
     references,
-    response_record,
-    single_statement,
+    write_request,
 )
 from tests.tableapi.noninterference.leaks.switch import leak, replace_function, with_all_permissions
 
@@ -46,7 +45,7 @@ def reference_to_a_hidden_record_is_accepted(stack: ExitStack) -> None:
 
 @leak("B23", finder="write_checks")
 def single_statement_ignores_the_rules(stack: ExitStack) -> None:
-    replace_function(stack, single_statement, "_conditions", lambda original, text, decisions, record: [])
+    replace_function(stack, permission_queries, "rule_conditions", lambda original, text, decisions, record: [])
 
 
 @leak("B29")
@@ -76,7 +75,7 @@ def write_returns_every_column(stack: ExitStack) -> None:
         with patch.object(read_plan, "_output_field", partial(with_all_permissions, read_plan._output_field)):
             return original(change)
 
-    replace_function(stack, response_record, "prepare_reader", return_every_column)
+    replace_function(stack, write_request, "prepare_reader", return_every_column)
 
 
 @leak("B30")
