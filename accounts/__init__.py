@@ -1,1 +1,1 @@
-"""Who is calling: people, roles, groups, access keys, sessions, passwords."""
+"""Users, roles, groups, access keys, sessions and passwords."""

@@ -1,4 +1,4 @@
-"""The app of users, roles and credentials."""
+"""App configuration of users, roles and credentials."""
 
 from django.apps import AppConfig
 from django.contrib.auth.signals import user_logged_in

@@ -1,4 +1,4 @@
-"""Demo people, for a first look: an agent and a requester, with one random password."""
+"""Demo users for a first look: an agent and a requester, who share a random password."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ DEMO_PREFIX = "demo."
 
 @transaction.atomic
 def create_demo_users(create_password: Callable[[], str]) -> None:
-    """Once: while no login begins with `demo.`."""
+    """Creates the demo users, unless a login begins with `demo.`."""
     if User.objects.filter(login__startswith=DEMO_PREFIX).exists():
         return
     password = create_password()

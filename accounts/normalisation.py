@@ -20,7 +20,7 @@ def composed(text: str) -> str:
 
 
 def similarity_key(text: str) -> str:
-    """The form in which two easily confused names are equal.
+    """A key that is equal for names that are easily confused.
 
     >>> similarity_key("Service Desk") == similarity_key("servicedesk ")
     True

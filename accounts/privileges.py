@@ -1,7 +1,7 @@
 """Protects privileged accounts, and keeps at least one active user with the role admin.
 
 Protected roles are those that no sign-in may grant; an account that holds one is privileged. Only the system itself and
-holders of admin may change how somebody signs in to one.
+administrators may change how a user signs in to one.
 """
 
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ class NoAdminLeft(Conflict):
 def ensure_admin_remains(had_admin: bool | None = None) -> Iterator[None]:
     """Rolls back a change that removes the last active holder of `admin`; does nothing if there was none before.
 
-    Pass `had_admin` when the change started earlier: whether there was an administrator at that time.
+    If the change started earlier, pass whether there was an administrator at that time.
     """
     with transaction.atomic():
         had_admin = has_admin() if had_admin is None else had_admin

@@ -30,7 +30,7 @@ class AccountNotCreated(Exception):
 
 
 def fold_name(name: str) -> str:
-    """One form for all names that look alike, to compare with protected names.
+    """Returns a key that is equal for names that look alike.
 
     >>> fold_name("\uff41dmin "), fold_name("ADMIN")
     ('admin', 'admin')
@@ -39,7 +39,7 @@ def fold_name(name: str) -> str:
 
 
 def is_login_taken(login: str, exclude_id: str = "") -> bool:
-    """Whether another user has this login, or one that is equal to it."""
+    """Whether another user has this login, ignoring case if logins are case-insensitive."""
     others, login = User.objects.exclude(pk=exclude_id), composed(login)
     if others.filter(login=login).exists():
         return True
@@ -68,7 +68,7 @@ def create_account(profile: Mapping[str, str]) -> User:
 
 
 def update_account(user: User, profile: Mapping[str, str]) -> list[str]:
-    """Updates the columns that differ; keeps invalid ones and returns a note about each."""
+    """Updates the columns that differ; skips invalid values and returns a note about each."""
     changes = {name: value for name, value in profile.items() if getattr(user, name) != value}
     notes = []
     if "login" in changes:
@@ -112,7 +112,7 @@ def sync_provider_roles(user: User, names: Collection[str]) -> RoleChange:
     if change.removed:
         try:
             with ensure_admin_remains():
-                # Locked, so that the second of two concurrent sign-ins sees what is left.
+                # Locked, so that the second of two concurrent sign-ins sees the remaining grants.
                 revoked_grants = provider_grants(user).filter(role__name__in=change.removed)
                 for grant in revoked_grants.select_for_update(of=("self",)).order_by("pk"):
                     grant.delete()
@@ -123,22 +123,22 @@ def sync_provider_roles(user: User, names: Collection[str]) -> RoleChange:
 
 
 def sync_provider_groups(user: User, names: Collection[str], provider: str) -> list[str]:
-    """Replaces the memberships that this provider made; keeps all others. Returns a sentence on each change.
+    """Replaces the memberships that this provider made; keeps all others. Returns a sentence about each change.
 
-    A group is never created, and takes members only if it is grantable by sign-in.
+    Groups are never created, and members are added only to groups that are grantable by sign-in.
     """
     groups = {group.pk: group for group in Group.objects.filter(name__in=names, grantable_by_sign_in=True, active=True)}
-    memberships = UserGroup.objects.filter(user=user).select_related("group").order_by("pk")
-    # Locked, so that the second of two concurrent sign-ins sees what is left.
-    current = list(memberships.select_for_update(of=("self",)))
-    removed = [member for member in current if member.source == provider and member.group_id not in groups]
-    added = [groups[pk] for pk in sorted(groups.keys() - {member.group_id for member in current})]
-    for member in removed:
-        member.delete()
-    for group in added:
+    rows = UserGroup.objects.filter(user=user).select_related("group").order_by("pk")
+    # Locked, so that the second of two concurrent sign-ins sees the remaining memberships.
+    memberships = list(rows.select_for_update(of=("self",)))
+    old_memberships = [row for row in memberships if row.source == provider and row.group_id not in groups]
+    new_groups = [groups[pk] for pk in sorted(groups.keys() - {row.group_id for row in memberships})]
+    for membership in old_memberships:
+        membership.delete()
+    for group in new_groups:
         UserGroup(user=user, group=group, source=provider).save()
-    sentences = {"Added to the groups": added, "Removed from the groups": [member.group for member in removed]}
-    return [f"{text} {', '.join(sorted(map(str, found)))}." for text, found in sentences.items() if found]
+    changes = {"Added to the groups": new_groups, "Removed from the groups": [row.group for row in old_memberships]}
+    return [f"{text} {', '.join(sorted(map(str, group_list)))}." for text, group_list in changes.items() if group_list]
 
 
 def plan_role_change(user: User, names: Collection[str]) -> RoleChange:
@@ -158,7 +158,6 @@ def is_protected_role(name: str, role: Role | None, protected_names: frozenset[s
     """Whether no sign-in may grant this role: it is protected, resembles a protected role, or contains one."""
     if role is not None and not protected_names.isdisjoint(roles.closure([role.pk])):
         return True
-    # A role that merely resembles a protected one is refused as well.
     return fold_name(name) in {fold_name(protected_name) for protected_name in protected_names}
 
 

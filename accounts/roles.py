@@ -1,4 +1,4 @@
-"""Role names, and the closure of roles that contain others."""
+"""The names of shipped roles, and the resolution of roles that contain others."""
 
 from collections.abc import Collection
 from typing import Any
@@ -22,10 +22,10 @@ SHIPPED_ROLES = {
     MONITORING: ("Reads /metrics.", False),
 }
 
-# The role beside admin that sees and changes an area's pages in the admin.
+# The role, besides admin, that can view and change an app's admin pages.
 AREA_ROLES = {"sso": SSO_ADMIN, "collections_app": COLLECTION_ADMIN}
 
-# UNION drops duplicates, so that a cycle of roles ends as well.
+# UNION drops duplicates, so that the recursion ends even if roles form a cycle.
 CLOSURE_SQL = """
     WITH RECURSIVE contained_role AS (
         SELECT unnest(%s::varchar[]) COLLATE "C" AS sys_id
@@ -62,7 +62,7 @@ def _fetch_values(sql: str, parameter: str | list[str]) -> frozenset[str]:
 
 
 def create_shipped_roles(**_: Any) -> None:
-    """Creates the shipped roles that are missing; keeps what an administrator changed."""
+    """Creates the shipped roles that are missing; keeps the changes of administrators."""
     role: Any = apps.get_model("accounts", "Role")
     existing_names = set(role.objects.values_list("name", flat=True))
     for name, (description, grantable) in SHIPPED_ROLES.items():

@@ -1,4 +1,4 @@
-"""Makes the administrator of a new installation."""
+"""Creates the administrator of a new installation."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from accounts.models import Role, User, UserRole
 
 
 def create_administrator(login: str, create_password: Callable[[], str]) -> None:
-    """Once: while nobody holds the role `admin`, directly or through another role."""
+    """Does nothing if a user has the role `admin`, directly or through another role."""
     admin = Role.objects.get(name=roles.ADMIN)
     if UserRole.objects.filter(role__in=roles.containing_ids(admin.pk)).exists():
         return

@@ -1,4 +1,4 @@
-"""Signal receivers for changes of users, roles and credentials."""
+"""Signal receivers for changes to users, roles and credentials."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def record_sign_in(sender: Any, request: HttpRequest, user: User, **_: Any) -> N
 @receiver(post_delete, sender=Role)
 def remove_role_references(sender: Any, instance: Role, **_: Any) -> None:
     """Removes a deleted role from the roles that contain it and from the scopes of keys."""
-    # A key that is limited to this role alone must not become one for all roles.
+    # An empty scope would extend a key that is limited to this role to all roles.
     AccessKey.objects.filter(scope__contains=[instance.pk], scope__contained_by=[instance.pk]).delete()
     AccessKey.objects.filter(scope__contains=[instance.pk]).update(
         scope=Func("scope", Value(instance.pk), function="array_remove")
@@ -35,7 +35,7 @@ def remove_role_references(sender: Any, instance: Role, **_: Any) -> None:
 
 
 def clear_key_cache(sender: Any, **_: Any) -> None:
-    """Takes effect in this process immediately, in others within a second."""
+    """Clears the cache of this process; the caches of others expire within a second."""
     access_keys.KEY_CACHE.clear()
 
 

@@ -1,1 +1,1 @@
-"""Measurements. Each module has a `main`; figures are ratios within one run wherever the machine matters."""
+"""Benchmarks. Each module has a `main`. Results that depend on the machine are ratios within one run."""

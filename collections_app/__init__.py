@@ -1,1 +1,1 @@
-"""Area C, document collections."""
+"""Document collections: loads, searches and manages documents."""

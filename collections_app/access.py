@@ -1,11 +1,11 @@
-"""Permissions of collections; all access to collections goes through this module.
+"""Permissions on collections. All access to collections goes through this module.
 
     readers   have one of its reader roles                            search, read, list
     writers   have one of its writer roles or, if it has none,        the same; load and delete documents
               collection_admin
     managers  admin, and writers who also have collection_admin       the same; settings, roles, delete the collection
 
-"A collection the caller may not read does not exist for it": the query that would find it filters by permission.
+"A collection the caller may not read does not exist for it": every lookup filters by permission.
 """
 
 from collections.abc import Sequence
@@ -30,13 +30,13 @@ REFUSAL_MESSAGES = {
 
 
 def caller(request: Any) -> User:
-    """The user of a request; only for views that refuse anonymous callers."""
+    """Returns the signed-in user of a request. Use it only in views that refuse anonymous callers."""
     user: User = request.user
     return user
 
 
 def readable_collections(user: User) -> QuerySet[Collection]:
-    """The collections that the user can read, annotated for `rights` with whether the user can write."""
+    """Returns the collections that the user can read, annotated for `rights` with whether the user can write."""
     collections = Collection.objects.filter(deleted_at__isnull=True).select_related("space", "next_space")
     collections = collections.annotate(rights_user_id=Value(user.pk))
     if user.has_role(ADMIN):
@@ -51,7 +51,7 @@ def readable_collections(user: User) -> QuerySet[Collection]:
 
 
 def rights(user: User, collection: Collection) -> frozenset[str]:
-    """The rights of the user in a collection, which may have been loaded by other code."""
+    """Returns the user's rights. Queries them if the collection does not come from `readable_collections(user)`."""
     annotations = vars(collection)
     if annotations.get("rights_user_id") != user.pk:
         annotated_collection = readable_collections(user).filter(pk=collection.pk).first()
@@ -66,7 +66,7 @@ def may_create_collections(user: User) -> bool:
 
 
 def open_collection(user: User, name: str, right: Right) -> Collection:
-    """The collection with this name; NotFound if the user cannot read it, AccessDenied if only the right is missing."""
+    """Returns a collection; raises NotFound if the user cannot read it, AccessDenied if only the right is missing."""
     collection = readable_collections(user).filter(name=lookup_name(name)).first()
     return _require_right(user, collection, right, _not_found_error(name, "collection_name"))
 
@@ -77,7 +77,7 @@ def open_collection_by_id(user: User, sys_id: str, right: Right) -> Collection:
 
 
 def open_collections(user: User, names: Sequence[str]) -> list[Collection]:
-    """The collections with these names, to read, without repetitions. Raises NotFound if one is missing."""
+    """Returns the distinct collections with these names; raises NotFound if the user cannot read one of them."""
     stored_names = {name: lookup_name(name) for name in names}
     readable = readable_collections(user).filter(name__in=list(stored_names.values()))
     collections = {collection.name: collection for collection in readable}
@@ -88,7 +88,7 @@ def open_collections(user: User, names: Sequence[str]) -> list[Collection]:
 
 
 def open_or_create_collection(user: User, name: str) -> Collection:
-    """The collection to load into; creates it if it is missing and the user may create collections."""
+    """Returns the collection to load into. Creates it if it does not exist and the user may create collections."""
     try:
         return open_collection(user, name, "write")
     except NotFound:
@@ -97,7 +97,7 @@ def open_or_create_collection(user: User, name: str) -> Collection:
     try:
         return create_collection(user, Collection(name=normalize_name(name)))
     except Conflict as conflict:
-        # Created by a concurrent load, or it exists and this user cannot read it.
+        # Either a concurrent load created the collection, or it exists and this user cannot read it.
         collection = readable_collections(user).filter(name=normalize_name(name)).first()
         return _require_right(user, collection, "write", conflict)
 

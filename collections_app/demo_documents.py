@@ -1,4 +1,4 @@
-"""Creates the demo documents for a first search: the product's own documentation."""
+"""Loads the product's own documentation as demo documents for a first search."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,10 +18,10 @@ COLLECTION_NAME = "Product documentation"
 
 
 def load_demo_documents() -> bool:
-    """Creates the collection once, for the demo users; never if a collection of this name ever existed.
+    """Creates the demo collection, unless a collection with this name exists or has ever existed.
     Returns False if the next start must try again.
 
-    Does nothing without the documentation, for example in a container image.
+    Does nothing without demo users or without the documentation, for example in a container image.
     """
     paths = list(documentation_pages(settings.BASE_DIR))
     has_demo_users = User.objects.filter(login__startswith=DEMO_PREFIX).exists()
@@ -61,5 +61,5 @@ def _add_document(collection: Collection, path: Path) -> None:
         takes_lease=True,
     )
     assert result.lease_token is not None
-    # Leased and returned: the sweep finds it. A wake-up at the first start would expire before a worker runs.
+    # Leave the document to the sweep. A wake-up message at the first start would expire before a worker runs.
     leases.release_lease(leases.leased_version(result.version.pk, result.lease_token))

@@ -11,7 +11,7 @@ from collections_app.models import Version
 from collections_app.models.documents import UNFINISHED_STATES, VersionState
 from system.plain_sql import fetch_rows
 
-# The database's clock, as everywhere in the queue.
+# Uses the database's clock, like the rest of the queue.
 OLDEST_DUE_SQL = """
 SELECT coalesce(extract(epoch FROM max(clock_timestamp() - next_at)), 0)::float FROM document_version
 WHERE state IN ('queued', 'extracting', 'splitting', 'embedding') AND next_at <= clock_timestamp()

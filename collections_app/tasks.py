@@ -9,7 +9,7 @@ from collections_app.ingest import worker
 from collections_app.queue import leases, worker_signals
 from collections_app.vectors import reembedding, vector_indexes
 
-# After this, other messages get a turn; the worker has two processes for everything.
+# A task ends after this time to give others a turn: the worker has two processes for all tasks.
 TASK_BUDGET_S = 10.0
 # Wake-ups per sweep: one for each worker process of a host.
 WAKE_UPS_PER_SWEEP = 2
@@ -17,7 +17,7 @@ MAX_INDEX_BUILD_S = 3600
 
 
 class RoundRobin:
-    """The owner whose document this process handled last; the next owner follows, also in the next message."""
+    """Remembers the owner of the last document. The next task of this process continues with the next owner."""
 
     last_owner = ""
 
@@ -37,7 +37,7 @@ def work() -> None:
 
 @shared_task
 def sweep() -> None:
-    """Wake the worker for documents without a message: lost with the broker or a process, returned, or newly due."""
+    """Wake the worker for due documents whose message was lost, whose lease was released or whose pause is over."""
     for _ in leases.due_versions().values_list("pk")[:WAKE_UPS_PER_SWEEP]:
         worker_signals.request_processing()
     if deletion.is_purge_due():
@@ -50,7 +50,7 @@ def purge() -> None:
         worker_signals.request_purge()
 
 
-# Building a big index takes longer than other tasks may; a second message finds the lock taken and ends.
+# Building a large index takes longer than other tasks may. A concurrent task finds the lock taken and ends.
 @shared_task(time_limit=MAX_INDEX_BUILD_S, soft_time_limit=MAX_INDEX_BUILD_S - 60)
 def tend_vector_indexes() -> None:
     """Build the vector indexes that large collections need, and drop unused ones."""
@@ -59,7 +59,7 @@ def tend_vector_indexes() -> None:
 
 @shared_task
 def fill_new_spaces() -> None:
-    """Continue the collections that change to another embedding model."""
+    """Continue to re-embed the collections that are moving to another embedding model."""
     deadline = time.monotonic() + TASK_BUDGET_S
     for collection in reembedding.due_collections():
         if time.monotonic() > deadline or worker_signals.is_shutting_down():

@@ -1,1 +1,1 @@
-"""Wiring only: environment, settings, addresses, Celery, and the runtime behind `manage.py up`."""
+"""Wiring only: environment, settings, URLs, Celery, and the runtime behind `manage.py up`."""

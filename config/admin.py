@@ -1,4 +1,4 @@
-"""Admin pages of the runtime: what beat does and when."""
+"""Admin page of the periodic tasks."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ dashboard.register_links("System", 90, dashboard.Link("Periodic tasks", "schedul
 
 @admin.register(PeriodicTask)
 class PeriodicTaskAdmin(ModelAdmin):  # type: ignore[misc]  # the theme has no types
-    """The product's own schedules: to look at and to pause."""
+    """The product's schedules, which administrators can view and pause."""
 
     list_display = ("name", "interval", "enabled", "last_run_at", "total_run_count")
     fields = ("name", "interval", "enabled", "last_run_at", "total_run_count")

@@ -20,14 +20,14 @@ SCHEMA_LOCK = threading.Lock()
 
 class CompactRenderer(OpenApiJsonRenderer):
     def get_indent(self, *_: Any) -> None:
-        """None: programs read it, and indented it is more than three times as long."""
+        """No indentation, because programs read the document, and it would be three times as long."""
 
 
 class SchemaView(SpectacularJSONAPIView):
     renderer_classes = [CompactRenderer]
 
     def _get_schema_response(self, request: Any) -> Any:
-        # The library loads the classes that it describes at the first use, and loses some if two threads do it.
+        # The library loads classes on first use, and loses some if two threads do so at the same time.
         with SCHEMA_LOCK:
             return super()._get_schema_response(request)  # type: ignore[no-untyped-call]
 
@@ -37,14 +37,14 @@ class ApiReference(View):
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
         policy, nonce = policy_with_nonce()
-        # ReDoc starts a worker from a blob for its search.
+        # The policy allows the worker that ReDoc starts from a blob for its search.
         response = render(request, self.template, {"nonce": nonce})
         response["Content-Security-Policy"] = f"{policy}; worker-src 'self' blob:"
         return response
 
 
 REDOC_BUNDLE = "drf_spectacular_sidecar/redoc/bundles/redoc.standalone.js"
-# The bundle shows its maker's logo from the maker's host; nothing here is loaded from outside.
+# The bundle loads its vendor's logo from another host. It is replaced, because pages load nothing from other hosts.
 EXTERNAL_LOGO_URL = "https://cdn.redoc.ly/redoc/logo-mini.svg"
 
 

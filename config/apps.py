@@ -1,4 +1,4 @@
-"""The wiring as a Django app: it holds the commands of the runtime and the admin site."""
+"""The Django apps for the runtime's commands and for the admin site."""
 
 from django.apps import AppConfig
 from django.conf import settings
@@ -12,7 +12,7 @@ class ConfigConfig(AppConfig):
     def ready(self) -> None:
         from config import celery
 
-        celery.app.set_default()  # what shared tasks are sent through
+        celery.app.set_default()  # shared tasks are sent through it
 
 
 class AdminConfig(DjangoAdminConfig):

@@ -1,4 +1,4 @@
-"""The Celery app: messages are wake-ups, the truth is a row; so nothing is kept in the broker but the wake-up."""
+"""The Celery app. Messages only wake the worker, because all work is stored in the database."""
 
 import gc
 import os
@@ -17,7 +17,7 @@ app.conf.update(
         "beat_scheduler": "config.scheduling.leader_scheduler.LeaderScheduler",
         "accept_content": ["json"],
         "task_ignore_result": True,
-        # A late acknowledgement alone is still given when the child dies; both are needed.
+        # Without the second setting, the task of a killed child would still be acknowledged.
         "task_acks_late": True,
         "task_reject_on_worker_lost": True,
         "worker_prefetch_multiplier": 1,
@@ -33,7 +33,7 @@ app.conf.update(
         "timezone": "UTC",
         "broker_transport_options": {
             "visibility_timeout": 900,  # longer than the longest task
-            # Without these two a lost message came back after 90 s; with them after 10.
+            # With these two settings, a lost message is delivered again after 10 s instead of 90 s.
             "unacked_restore_interval": 10,
             "unacked_restore_throttle": 1,
         },
@@ -47,11 +47,11 @@ app.steps["worker"].add("config.scheduling.embedded_beat:BeatRestarter")
 
 @worker_before_create_process.connect
 def share_memory(**_: Any) -> None:
-    """What is loaded so far is left alone by the collector, so that children keep sharing its pages."""
+    """Exclude what is already loaded from garbage collection, so that children keep sharing its pages."""
     gc.collect()
     gc.freeze()
 
 
 @setup_logging.connect
 def keep_django_logging(**_: Any) -> None:
-    """Django's LOGGING is in force; Celery must not install its own."""
+    """With this receiver, Celery does not replace the logging that Django has configured."""

@@ -21,14 +21,14 @@ ROOT = Path(__file__).resolve().parent.parent
 def variable(
     name: str, description: str, default: Any = None, parse: Callable[[str], Any] = str, *, is_secret: bool = False
 ) -> Any:
-    """A row of the table below. A secret can also be read from the file that NAME_FILE names."""
+    """Define a variable. A secret can also be read from a file whose path is in NAME_FILE."""
     metadata = {"name": name, "parse": parse, "description": description, "is_secret": is_secret}
     return field(default=default, repr=not is_secret, metadata=metadata)
 
 
 @dataclass(frozen=True)
 class Environment:
-    """Every variable, as typed values."""
+    """The typed values of all variables."""
 
     env: str = variable(
         "SVC_ENV", "`development` or `production`.", "development", parsers.one_of("development", "production")
@@ -93,7 +93,7 @@ class Environment:
         parsers.boolean,
     )
     ca_bundle: Path | None = variable(
-        "SVC_CA_BUNDLE", "PEM file with more certificate authorities for outbound calls.", parse=parsers.existing_file
+        "SVC_CA_BUNDLE", "PEM file with extra certificate authorities for outbound calls.", parse=parsers.existing_file
     )
     secret_key: str | None = variable(
         "SECRET_KEY",
@@ -143,7 +143,7 @@ class Environment:
         parse=parsers.smtp_url,
         is_secret=True,
     )
-    email_from: str = variable("SVC_EMAIL_FROM", "Sender of notifications by email.", "servicebase@localhost")
+    email_from: str = variable("SVC_EMAIL_FROM", "Sender address of notification emails.", "servicebase@localhost")
     attachment_limit_mb: int = variable(
         "SVC_ATTACHMENT_LIMIT_MB", "Maximum size of an attachment of a record, in MB.", 50, parsers.integer(1, 1024)
     )
@@ -234,14 +234,14 @@ class Environment:
 
     @property
     def local_url(self) -> str:
-        """The address of the service on this machine."""
+        """The URL of the service on this machine."""
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::", "") else self.host
         host = f"[{host}]" if ":" in host else host
         return f"{'https' if self.tls_cert else 'http'}://{host}:{self.port}"
 
 
 def read(environ: Mapping[str, str]) -> Environment:
-    """All variables as typed values. The first invalid one is named, with its value unless it is a secret.
+    """Read all variables. An error names the first invalid one, with its value unless it is a secret.
 
     >>> read({"SVC_PORT": "9000"}).port
     9000
@@ -263,7 +263,7 @@ def read(environ: Mapping[str, str]) -> Environment:
     environment = Environment(**values)
     if (environment.tls_cert is None) != (environment.tls_key is None):
         raise ConfigurationError("Set SVC_TLS_CERT and SVC_TLS_KEY together.")
-    if "@" in urlsplit(environment.openai_base_url or "").netloc:  # a parser would repeat the value
+    if "@" in urlsplit(environment.openai_base_url or "").netloc:  # a parser's error would repeat the value
         raise ConfigurationError("OPENAI_BASE_URL must not contain a login or password. Set the key in OPENAI_API_KEY.")
     if environment.embedding_provider == "openai":
         if environment.embedding_model is None:
@@ -274,7 +274,7 @@ def read(environ: Mapping[str, str]) -> Environment:
 
 
 def secret_names() -> list[str]:
-    """Names of the variables with secrets, and of those with the names of secret files."""
+    """The names of secret variables, and of the variables with the paths of secret files."""
     names = [row.metadata["name"] for row in fields(Environment) if row.metadata["is_secret"]]
     return [*names, *(f"{name}_FILE" for name in names)]
 

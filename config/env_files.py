@@ -1,4 +1,4 @@
-"""The texts of variables: from the environment, the files of secrets and the .env file. Standard library only."""
+"""Reads variables from the environment, secret files and the .env file. Standard library only."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +9,7 @@ class ConfigurationError(Exception):
 
 
 def read_value(environ: Mapping[str, str], name: str, *, is_secret: bool) -> str | None:
-    """The text of a variable, or of the file that NAME_FILE names; empty means not set."""
+    """The text of a variable, or of the file whose path is in NAME_FILE; empty means not set."""
     value = environ.get(name, "").strip()
     path = environ.get(f"{name}_FILE", "").strip() if is_secret else ""
     if value and path:

@@ -1,4 +1,4 @@
-"""Parsers of environment variables; each raises ValueError with what the value must be.
+"""Parsers of environment variables. Each raises ValueError with a text such as "must be 1 or 0".
 
 Standard library only.
 """

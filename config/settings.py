@@ -30,13 +30,13 @@ VERSION = "0.1.0"
 
 DEBUG = ENVIRONMENT.debug
 SECRET_KEY = ENVIRONMENT.secret_key or DATA_FOLDER.secret("secret_key", get_random_secret_key)
-# The words of system.outbound.Policy, for calls to addresses that an administrator typed; loaded by who calls.
+# Arguments of system.outbound.Policy for calls to URLs that an administrator entered.
 OUTBOUND_POLICY = {
     "allow_http": ENVIRONMENT.allows_http_idp,
     "allow_private": ENVIRONMENT.private_idp,
     "ca_bundle": ENVIRONMENT.ca_bundle,
 }
-# Who turns texts into vectors for document collections; read by collections_app.embed alone.
+# The embedding provider of document collections; read only by collections_app.embed.
 EMBEDDING = {
     "provider": ENVIRONMENT.embedding_provider,
     "model": ENVIRONMENT.embedding_model,
@@ -47,7 +47,7 @@ EMBEDDING = {
     "api_key": ENVIRONMENT.openai_api_key,
     "ca_bundle": ENVIRONMENT.ca_bundle,
 }
-# Read by the local model's tokenizer: threads of its own took twice the time on two cores, and do not survive a fork.
+# Read by the local model's tokenizer: its own threads doubled the time on two cores, and do not survive a fork.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 SECRET_ENCRYPTION_KEYS = ENVIRONMENT.secret_keys or (
     DATA_FOLDER.secret("encryption_key", lambda: Fernet.generate_key().decode()),
@@ -64,7 +64,7 @@ TRUSTED_PROXIES = ENVIRONMENT.trusted_proxies
 
 
 def default_allowed_hosts() -> list[str]:
-    """Names this service answers to when ALLOWED_HOSTS is not set."""
+    """The host names that are accepted if ALLOWED_HOSTS is not set."""
     names = [urlsplit(BASE_URL).hostname or ""] if BASE_URL else []
     if ENVIRONMENT.host not in ("0.0.0.0", "::"):
         names.append(f"[{ENVIRONMENT.host}]" if ":" in ENVIRONMENT.host else ENVIRONMENT.host)
@@ -77,7 +77,7 @@ ALLOWED_HOSTS = list(ENVIRONMENT.allowed_hosts) or default_allowed_hosts()
 CSRF_TRUSTED_ORIGINS = [BASE_URL] if BASE_URL else []
 
 INSTALLED_APPS = [
-    "unfold.apps.BasicAppConfig",  # its other one would put its own admin site in place of ours
+    "unfold.apps.BasicAppConfig",  # its default config would replace our admin site
     "unfold.contrib.simple_history",
     "config.apps.AdminConfig",
     "django.contrib.auth",
@@ -144,7 +144,7 @@ if ENVIRONMENT.database_replica_url:
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = ENVIRONMENT.redis_url or Valkey(DATA_FOLDER).url
-# The theme would keep what a search found for five minutes, whatever roles somebody has lost meanwhile, and pickled.
+# No cache: the theme would pickle search results and show them for five minutes, even after the user loses a role.
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
 
 AUTH_USER_MODEL = "accounts.User"
@@ -176,13 +176,13 @@ WHITENOISE_USE_FINDERS = True  # no collectstatic step: files are served from wh
 WHITENOISE_AUTOREFRESH = False
 WHITENOISE_MAX_AGE = 3600
 
-# A form with many fields is an attack, a body over 10 MiB a mistake; files go through an area's own reader.
+# Limits of all requests except uploads, which have their own.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 10 * 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
 MAX_QUERY_STRING = 16 * 1024
 BODY_DEADLINE_S = 60.0
 
-# How the paths of the endpoints for programs begin: they accept no session, and errors are JSON.
+# Path prefixes of the endpoints for programs, which accept no sessions and return errors as JSON.
 STATELESS_PATHS = (
     "/rest/",
     "/load_document_to_collection",
@@ -254,14 +254,14 @@ SPECTACULAR_SETTINGS = {
 }
 
 if REDIS_URL.startswith("rediss://"):
-    CELERY_BROKER_USE_SSL = {"ssl_cert_reqs": ssl.CERT_REQUIRED}  # its own default would believe anybody
+    CELERY_BROKER_USE_SSL = {"ssl_cert_reqs": ssl.CERT_REQUIRED}  # the default would accept any certificate
 CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://", 1)
 
-# Before any app creates a metric.
+# Must run before any app creates a metric.
 metric_files.install()
 SIMPLE_HISTORY_REVERT_DISABLED = True
 DJANGO_STRUCTLOG_CELERY_ENABLED = True
-# A task that went well says itself what is worth saying.
+# Tasks log their results themselves.
 DJANGO_STRUCTLOG_CELERY_TASK_START_LOG_LEVEL = logging.DEBUG
 DJANGO_STRUCTLOG_CELERY_TASK_SUCCESS_LOG_LEVEL = logging.DEBUG
 SILENCED_SYSTEM_CHECKS = [

@@ -1,4 +1,4 @@
-"""Every address of the service."""
+"""The URLs of the service."""
 
 from django.contrib import admin
 from django.urls import include, path
@@ -10,11 +10,11 @@ from config.api_docs import ApiReference, RedocBundle, SchemaView
 from system.monitoring import health, metrics
 
 urlpatterns = [
-    *tableapi.urls.urlpatterns,  # first: addresses are tried one after the other
+    *tableapi.urls.urlpatterns,  # first, because patterns are tried in order
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("metrics", metrics.Metrics.as_view()),
-    # The theme's links lead to the product's own pages: one way to sign out, one to change a password.
+    # The theme's links lead to the product's own pages for signing out and changing a password.
     path("admin/logout/", SignOutView.as_view()),
     path("admin/password_change/", RedirectView.as_view(pattern_name="account")),
     path("admin/", admin.site.urls),

@@ -30,17 +30,17 @@ django.setup()
 
 from accounts.authentication import passwords  # noqa: E402  (its models need the loaded apps)
 
-# They have been read, and child processes would inherit them.
+# Secrets have been read by now, and child processes would inherit them.
 for name in secret_names():
     os.environ.pop(name, None)
 
 
-# No cache is in use, and no request changes its URLconf. Resetting both would take half of the end of a request.
+# No cache is in use, and no request changes its URLconf. Resetting both would double the time at the end of a request.
 request_finished.disconnect(cache.close_caches)
 request_finished.disconnect(base.reset_urlconf)
 
 
-# Host names that Django has checked, with the names that were allowed then.
+# Host names that Django has checked, by the names that were allowed at that time.
 CHECKED_HOSTS: WeightedCache[tuple[str, ...], str] = WeightedCache(
     "host names", max_weight=100_000, weigh=lambda key, host: sum(map(len, key)) + len(host)
 )
@@ -48,7 +48,7 @@ NO_PARAMETERS: Any = QueryDict()
 
 
 class Request(WSGIRequest):
-    """What most requests of programs have in common is made once."""
+    """A request that caches values that are the same for most requests."""
 
     def get_host(self) -> str:
         key = (self._get_raw_host(), *settings.ALLOWED_HOSTS)  # type: ignore[attr-defined]
@@ -62,8 +62,8 @@ class Request(WSGIRequest):
 class Application(WSGIHandler):
     """Calls Django with a Content-Type that it can parse.
 
-    Its signal for the start of a request is not sent: what listens to it also listens to the one for the end, and the
-    first statement of a request checks the connection.
+    `request_started` is not sent: its receivers also listen to `request_finished`, and the first statement of a request
+    checks the connection.
     """
 
     request_class = Request
@@ -97,7 +97,7 @@ def parsable_content_type(header: str) -> str:
 
 
 application = Application()
-# What the first request would otherwise wait for: a hash, and every view.
+# Loaded now, so that the first request does not wait for them: a password hash and all views.
 str(passwords.DUMMY_HASH)
 get_resolver().url_patterns  # noqa: B018
 gateway = Gateway(application, settings.BODY_DEADLINE_S)

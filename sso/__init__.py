@@ -1,1 +1,1 @@
-"""Area A, single sign-on."""
+"""Single sign-on with OpenID Connect."""

@@ -1,4 +1,4 @@
-"""Single sign-on."""
+"""App configuration of single sign-on."""
 
 from django.apps import AppConfig
 

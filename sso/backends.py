@@ -1,4 +1,4 @@
-"""The authentication backend of provider sign-ins: mozilla-django-oidc's, with our checks in its hooks.
+"""Authentication backend for provider sign-ins: mozilla-django-oidc's backend with our checks in its hooks.
 
 authenticate ─▶ get_token ─▶ verify_token ─▶ store_tokens ─▶ get_or_create_user ─┬─▶ filter_users_by_claims
 of the library  our client   our checks                      get_userinfo, script └─▶ create_user | update_user
@@ -33,9 +33,9 @@ from system.outbound.deadline import Deadline
 
 @dataclass(frozen=True)
 class AuthorizationResponse:
-    """The credentials of a provider sign-in: which attempt it answers, and the tokens of the fragment flow.
+    """The credentials for the backend: the sign-in attempt and, in the fragment flow, the tokens.
 
-    In the code flow the library reads the code from the request.
+    In the code flow, the library reads the code from the request.
     """
 
     attempt: Attempt
@@ -46,7 +46,7 @@ class AuthorizationResponse:
 
 
 class OidcRequest(HttpRequest):
-    """What the backend leaves on the request for the callback view: Django's `authenticate` returns only the user."""
+    """Attributes that the backend sets for the callback view, because Django's `authenticate` returns only a user."""
 
     oidc_id_token: str
     oidc_claims: Claims
@@ -54,7 +54,7 @@ class OidcRequest(HttpRequest):
 
 
 class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignore[misc]  # the library has no types
-    """Raises `SignInRefused`. Password sign-ins have other credentials, so Django does not call it for them."""
+    """Signs users in or raises `SignInRefused`. Django skips it for passwords, which are passed as other arguments."""
 
     request: OidcRequest
     response: AuthorizationResponse
@@ -76,20 +76,20 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
         if attempt.kind == CODE_FLOW:
             user: User | None = super().authenticate(request, nonce=attempt.nonce_hash, code_verifier=attempt.verifier)
             return user
-        # The same steps without a code. An access token from the fragment is dropped once `at_hash` was checked.
+        # The same steps without a code. The access token from the fragment is used only to check `at_hash`.
         payload = self.verify_token(response.id_token, nonce=attempt.nonce_hash)
         self.store_tokens(None, response.id_token)
         return self.get_or_create_user(None, response.id_token, payload)
 
     def get_token(self, payload: Mapping[str, str]) -> TokenResponse:
-        """Sends the library's request through the guarded client, with the record's Redirect URI byte for byte."""
+        """Sends the library's token request through our client, with the exact Redirect URI of the attempt."""
         form = {**payload, "redirect_uri": self.response.attempt.redirect_uri}
         tokens = token_client.redeem_code(self.endpoints, form, self.response.deadline)
         self.access_token = tokens["access_token"]
         return tokens
 
     def verify_token(self, token: str, **kwargs: Any) -> Claims:
-        """The ID token's claims. `nonce` is the hash of the attempt's nonce."""
+        """Verifies the ID token and returns its claims. `nonce` is the hash of the attempt's nonce."""
         attempt, setting = self.response.attempt, self.response.setting
         expected = ExpectedToken(
             issuer=attempt.issuer,
@@ -103,18 +103,18 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
         return check_with_keys(setting, partial(token_check.check_id_token, token, expected), self.response.deadline)
 
     def store_tokens(self, access_token: str | None, id_token: str) -> None:
-        """Not in the session: the view keeps the ID token, encrypted, for the sign-out at the provider."""
+        """Keeps the ID token out of the session. The view stores it, encrypted, for the sign-out at the provider."""
         self.request.oidc_id_token = id_token
 
     def get_userinfo(self, access_token: str | None, id_token: str, payload: Claims) -> Claims:
-        """ "Another `sub` refuses the sign-in; on a conflict the ID token's claim wins." Asked for once."""
+        """ "Another `sub` refuses the sign-in; on a conflict the ID token's claim wins." Requested only once."""
         if self.claims is None:
             is_code_flow = self.response.attempt.kind == CODE_FLOW
-            self.claims = self._with_userinfo(access_token, payload) if is_code_flow else payload
+            self.claims = self._merge_userinfo(access_token, payload) if is_code_flow else payload
             self.request.oidc_claims = self.claims
         return self.claims
 
-    def _with_userinfo(self, access_token: str | None, payload: Claims) -> Claims:
+    def _merge_userinfo(self, access_token: str | None, payload: Claims) -> Claims:
         userinfo = dict(token_client.fetch_userinfo(self.endpoints, access_token, self.response.deadline))
         if self.endpoints.userinfo and userinfo.get("sub") != payload["sub"]:
             raise SignInRefused(Refusal.USERINFO_SUBJECT, "The userinfo endpoint returned another subject.")
@@ -123,7 +123,7 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
         return {**userinfo, **payload}
 
     def get_or_create_user(self, access_token: str | None, id_token: str, payload: Claims) -> User:
-        """The library's steps in one transaction. The network call and the script come before it."""
+        """Runs the library's steps in one transaction, after the userinfo request and the script."""
         claims = self.get_userinfo(access_token, id_token, payload)
         initial_provisioning = AccountProvisioning.prepare(self.response.setting, claims, self.response.deadline)
         library_steps = super().get_or_create_user
@@ -135,7 +135,7 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
         return sign_in.run_in_transaction(initial_provisioning, provision)
 
     def verify_claims(self, claims: Claims) -> bool:
-        """Whether they name a user is decided by the profile that the script makes of them."""
+        """Accepts all claims: the profile that the script returns decides whether they identify a user."""
         return True
 
     def filter_users_by_claims(self, claims: Claims) -> list[User]:
@@ -152,7 +152,7 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
         self.request.oidc_result = self.provisioning.complete(user, is_new=is_new)
         return self.request.oidc_result.user
 
-    get_user = ModelBackend.get_user  # of an active user; the library's does not ask
+    get_user = ModelBackend.get_user  # returns active users only, unlike the library's method
 
 
 def check_with_keys(
@@ -162,7 +162,7 @@ def check_with_keys(
     *,
     is_unsolicited: bool = False,
 ) -> Claims:
-    """The claims that `check` returns for the stored keys, or for newly fetched ones if no stored key matches.
+    """Run `check` with the stored keys and, if none matches, with newly fetched ones; return the claims.
 
     "Certificates are updated automatically when a user is authorized or created and the matching certificate is not
     found."
@@ -170,13 +170,13 @@ def check_with_keys(
     try:
         return check(certificate_updates.signing_keys(setting))
     except UnknownKey:
-        # A sign-in has its slot already.
+        # A sign-in already holds a slot.
         with request_slots.request_slot() if is_unsolicited else nullcontext():
             certificate_updates.refresh_for_unknown_kid(setting, deadline, is_unsolicited=is_unsolicited)
     try:
         return check(certificate_updates.signing_keys(setting))
     except UnknownKey:
-        # The key is unknown for certain only if the provider has answered which keys it has.
+        # Only a current response from the provider proves that it does not have the key.
         if reason := certificate_updates.unknown_key_reason(setting):
             raise SignInRefused(Refusal.CERTIFICATES_UNAVAILABLE, reason) from None
         raise

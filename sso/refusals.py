@@ -1,11 +1,11 @@
-"""Every reason for refusing a sign-in, or a sign-out by the provider.
+"""The reasons for refusing a sign-in or sign-out.
 
     400  the response is malformed, was used before, or belongs to another browser
     401  the provider's response does not prove the identity of a known user
     403  the user is known, but may not sign in
     503  the provider, or the connection to it, is unavailable
 
-The code is shown on the page, in the sign-in log and in the server's log. The message is for the user, the advice for
+The code is shown on the page, in the sign-in log and in the server log. The message is for the user, the advice for
 the administrator. A refusal's `detail` is for the administrator too, and never contains a token.
 """
 
@@ -169,7 +169,7 @@ class Refusal(Enum):
 
     def __new__(cls, *row: int | str) -> "Refusal":
         refusal = object.__new__(cls)
-        refusal._value_ = len(cls.__members__)  # not the row: members with equal rows would be one
+        refusal._value_ = len(cls.__members__)  # not the row: Enum would merge members with equal rows
         return refusal
 
     def __init__(self, status: int, message: str, advice: str) -> None:
@@ -187,7 +187,7 @@ class Refusal(Enum):
         return cls.__members__.get(code.upper())
 
 
-# Refusals after which another account of the same person may succeed.
+# Refusals after which the user may be able to sign in with another account.
 USER_REFUSALS = frozenset(
     {
         Refusal.PROVIDER_DENIED, Refusal.PROFILE_INVALID, Refusal.USER_UNKNOWN, Refusal.USER_AMBIGUOUS,
@@ -198,7 +198,7 @@ USER_REFUSALS = frozenset(
 
 
 class SignInRefused(Exception):
-    """A sign-in, or a sign-out by the provider, is refused.
+    """Raised when a sign-in or sign-out is refused.
 
     >>> str(SignInRefused(Refusal.TOKEN_ALG, "none"))
     'token_alg: none'
@@ -213,7 +213,7 @@ class SignInRefused(Exception):
         self.message = refusal.message
 
     @property
-    def is_about_user(self) -> bool:
+    def suggests_other_account(self) -> bool:
         return self.refusal in USER_REFUSALS
 
     def __str__(self) -> str:

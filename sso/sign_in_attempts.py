@@ -1,8 +1,7 @@
-"""The sign-in attempts of one browser: stored before it goes to the provider, taken when it comes back.
+"""Stores the sign-in attempts of a browser in its session, and removes them when the provider responds.
 
-They are kept in the browser's session, so that a response counts only in the browser that sent the request, once, for
-ten minutes. Every change is made under a lock of the session's row: of two callbacks with one state, exactly one finds
-the attempt.
+A response is accepted once, for ten minutes, and only from the browser that started the sign-in. Every change locks the
+row of the session, so that only one of two callbacks with the same state finds the attempt.
 """
 
 import time
@@ -29,8 +28,7 @@ MAX_ATTEMPTS = 10
 ATTEMPT_LIFETIME_S = 600
 MAX_AUTOMATIC_STARTS = 3
 AUTOMATIC_START_WINDOW_S = 60
-# Browsers without a session, from one address in the window of `accounts.authentication.login_attempts`.
-# Each creates a row.
+# New sessions per address, each of them a row, in the window of `accounts.authentication.login_attempts`.
 MAX_NEW_BROWSERS = 1000
 
 CODE_FLOW, FRAGMENT_FLOW = "code", "fragment"
@@ -38,7 +36,7 @@ CODE_FLOW, FRAGMENT_FLOW = "code", "fragment"
 
 @dataclass(frozen=True)
 class Attempt:
-    """What is needed when the browser comes back. Of the nonce only a hash is kept."""
+    """The data needed to check the provider's response. The nonce is stored as a hash."""
 
     nonce_hash: str
     verifier: str
@@ -51,12 +49,12 @@ class Attempt:
 
     @property
     def is_expired(self) -> bool:
-        # The clock of the host that created it may be ahead of this one's.
+        # The clock of the host that created the attempt may be ahead of ours.
         return not -LEEWAY_S <= time.time() - self.time <= ATTEMPT_LIFETIME_S
 
 
 def store_attempt(request: HttpRequest, state: str, attempt: Attempt) -> None:
-    """Store a new attempt, without the oldest beyond ten."""
+    """Store a new attempt and keep only the ten newest."""
     with lock_session(request) as data:
         attempts = {name: entry for name, entry in read_attempts(data).items() if not entry.is_expired}
         newest_states = sorted(attempts, key=lambda name: attempts[name].time)[-(MAX_ATTEMPTS - 1) :]
@@ -64,7 +62,7 @@ def store_attempt(request: HttpRequest, state: str, attempt: Attempt) -> None:
 
 
 def find_attempt(data: Any, state: str) -> Attempt:
-    """The attempt of this state in the data of a session; it stays stored."""
+    """Return the attempt with this state from the data of a session, without removing it."""
     attempt = read_attempts(data).get(state)
     if attempt is None:
         raise SignInRefused(Refusal.STATE_UNKNOWN, "This browser has no sign-in attempt with this state.")
@@ -72,7 +70,7 @@ def find_attempt(data: Any, state: str) -> Attempt:
 
 
 def take_attempt(request: HttpRequest, state: str) -> Attempt:
-    """Remove and return the attempt of this state; the removal is saved before the provider is called."""
+    """Remove and return the attempt with this state; the removal is saved before the provider is called."""
     with lock_session(request, may_create=False) as data:
         attempt = find_attempt(data, state)
         del data[ATTEMPTS_KEY][state]
@@ -87,8 +85,8 @@ def awaits_fragment(request: HttpRequest) -> bool:
     return any(attempt.kind == FRAGMENT_FLOW and not attempt.is_expired for attempt in attempts)
 
 
-def may_start_automatically(request: HttpRequest) -> bool:
-    """Three times in a minute: a provider that sends back nothing must not cause an endless redirect."""
+def reserve_automatic_start(request: HttpRequest) -> bool:
+    """Count an automatic start and return whether it is allowed: three per minute, to prevent redirect loops."""
     now = time.time()
     with lock_session(request) as data:
         starts = data.get(AUTOMATIC_STARTS_KEY, [])
@@ -99,7 +97,7 @@ def may_start_automatically(request: HttpRequest) -> bool:
 
 
 def read_attempts(data: Any) -> dict[str, Attempt]:
-    """Entries in the format of another version of the product are ignored."""
+    """Return the attempts by state. Entries in the format of another product version are ignored."""
     entries = data.get(ATTEMPTS_KEY)
     if not isinstance(entries, Mapping):
         return {}
@@ -112,14 +110,14 @@ def read_attempts(data: Any) -> dict[str, Attempt]:
 def check_authorization_response(
     attempt: Attempt, kind: str, parameters: Mapping[str, str], setting: OidcSetting | None
 ) -> OidcSetting:
-    """Check that this response answers that attempt and comes from its provider (A19, RFC 9207)."""
+    """Check that the response belongs to the attempt and comes from its provider (A19, RFC 9207)."""
     if attempt.kind != kind and "error" not in parameters:  # some providers always put an error into the query
         raise SignInRefused(Refusal.RESPONSE_MALFORMED, f"This sign-in expects a response of type {attempt.kind}.")
     if setting is None or not setting.active:
         raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection was deactivated or deleted during the sign-in.")
     endpoints = setting.endpoints
     if parameters.get("iss", attempt.issuer) != attempt.issuer:
-        raise SignInRefused(Refusal.RESPONSE_ISSUER, "The response names another issuer (iss) than the connection.")
+        raise SignInRefused(Refusal.RESPONSE_ISSUER, "The issuer (iss) in the response is not the connection's issuer.")
     # An ID token names the issuer too, so a provider need not repeat it.
     if kind == CODE_FLOW and endpoints is not None and endpoints.iss_in_response and "iss" not in parameters:
         raise SignInRefused(Refusal.RESPONSE_ISSUER, "The response lacks iss, which this provider always sends.")
@@ -134,25 +132,25 @@ def check_authorization_response(
 
 @contextmanager
 def lock_session(request: HttpRequest, *, may_create: bool = True) -> Iterator[dict[str, Any]]:
-    """The data of this browser's session, locked until it is saved; a new session if there is none."""
+    """Lock the browser's session, created if necessary; yield its data and save it afterwards."""
     store = request.session
-    has_session = bool(store.session_key) and find_session(store).exists()
+    has_session = bool(store.session_key) and session_queryset(store).exists()
     if may_create and not has_session:
         enforce_rate_limit("begun sign-in", request.META.get("REMOTE_ADDR", ""), MAX_NEW_BROWSERS)
-        store.create()  # marks itself as modified, so that the middleware gives the browser its cookie
+        store.create()  # marks the session as modified, so that the middleware sets its cookie
     with transaction.atomic():
-        row = find_session(store).select_for_update().first()
+        row = session_queryset(store).select_for_update().first()
         if row is None:
             raise SignInRefused(Refusal.STATE_UNKNOWN, "This browser has no session, or it has ended.")
         data = store.decode(row.session_data)
         yield data
         expires_at = row.expire_date if row.user_id else anonymous_expiry()
         Session.objects.filter(pk=row.pk).update(session_data=store.encode(data), expire_date=expires_at)
-    # Reload on next use: what this request had read must not overwrite what was just saved.
+    # Reload on next use: data that this request read earlier must not overwrite the saved data.
     reloaded_session = type(store)(store.session_key)
     reloaded_session.modified = store.modified
     request.session = reloaded_session
 
 
-def find_session(store: Any) -> Any:
+def session_queryset(store: Any) -> Any:
     return Session.objects.filter(session_key=stored_session_key(store), expire_date__gt=timezone.now())

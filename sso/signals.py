@@ -1,4 +1,4 @@
-"""Cleans up after the deletion of a connection, by whatever means it is deleted."""
+"""Signal receivers that clean up after a connection is deleted."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from sso.models.oidc_settings import set_welcome_page
 @receiver(pre_delete, sender=OidcSetting)
 def lock_for_change(sender: Any, instance: Any, **_: Any) -> None:
     OidcSetting.lock_for_change()
-    # As it is stored: it may have been changed after this object was read.
+    # The stored version, which may be newer than this object.
     instance.before_deletion = OidcSetting.objects.filter(pk=instance.pk).first()
 
 
@@ -20,6 +20,6 @@ def lock_for_change(sender: Any, instance: Any, **_: Any) -> None:
 def clean_up_connection(sender: Any, instance: Any, **_: Any) -> None:
     deleted_setting = instance.before_deletion
     if deleted_setting is not None:
-        if deleted_setting.active:  # chosen: deleting the active record has the effect of clearing Active
+        if deleted_setting.active:  # our choice: deleting the active record works like clearing Active
             set_welcome_page("")
         deleted_setting.remove_unused_certificates()

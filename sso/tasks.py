@@ -1,4 +1,4 @@
-"""Background work of single sign-on."""
+"""Background tasks of single sign-on."""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -23,13 +23,13 @@ def refresh_daily() -> None:
     discovery.rediscover(setting)
     if setting.endpoints is None:
         return
-    with suppress(certificate_updates.CertificateUpdateFailed):  # logged there, and shown on form and dashboard
-        certificate_updates.refresh_certificates(setting, reason=certificate_updates.REASON_DAILY)
+    with suppress(certificate_updates.CertificateUpdateFailed):  # already logged, and shown on the form and dashboard
+        certificate_updates.refresh_certificates(setting, trigger=certificate_updates.TRIGGER_DAILY)
 
 
 @shared_task
 def forget_old_sign_ins() -> None:
-    """Delete entries of the sign-in log after 90 days."""
+    """Delete sign-in log entries that are older than 90 days."""
     old_sign_ins = SignIn.objects.filter(sys_created_at__lt=timezone.now() - SIGN_IN_LOG_RETENTION).order_by("sys_id")
     while ids := list(old_sign_ins.values_list("pk", flat=True)[:DELETE_BATCH_SIZE]):
         SignIn.objects.filter(pk__in=ids).delete()
@@ -37,6 +37,6 @@ def forget_old_sign_ins() -> None:
 
 @shared_task
 def forget_ended_sessions() -> None:
-    """Delete provider sessions whose session has ended, and sign-outs that no valid token can precede."""
+    """Delete provider sessions whose session has ended, and sign-outs that are older than any valid token."""
     ProviderSession.delete_ended()
     ProviderSignOut.delete_old()

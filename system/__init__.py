@@ -1,1 +1,1 @@
-"""What every area shares: records, errors, the HTTP shape, properties, logs, guards."""
+"""Code shared by all areas: records, errors, HTTP handling, properties, logs, outbound calls, the sandbox."""

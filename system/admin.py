@@ -21,7 +21,7 @@ dashboard.register_links(
     dashboard.Link("Deleted records", "delete_history", "system.DeletionLogEntry"),
 )
 
-# Warnings about the effects of a property that was changed on its page; each app registers its own.
+# Functions that return warnings about the effects of a changed property; each app registers its own.
 PROPERTY_WARNINGS: Registry[Callable[[Property], Iterable[str]]] = Registry()
 
 
@@ -33,7 +33,7 @@ class PropertyAdmin(HistoryAdmin):
     fields = ("name", "description", "type", "default_value", "value")
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
-        """A text input of one line, or a select for a boolean."""
+        """Use a select for a boolean, otherwise a single-line text input."""
         form = super().get_form(request, obj, change, **options)
         value = form.base_fields.get("value")
         if value is not None and obj is not None:
@@ -46,7 +46,7 @@ class PropertyAdmin(HistoryAdmin):
     def save_model(self, request: HttpRequest, obj: Property, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         if "value" in form.changed_data:
-            for warning in (warning for warnings in PROPERTY_WARNINGS for warning in warnings(obj)):
+            for warning in (warning for find_warnings in PROPERTY_WARNINGS for warning in find_warnings(obj)):
                 messages.warning(request, warning)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:

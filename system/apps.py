@@ -1,4 +1,4 @@
-"""Configuration of the app that the others share."""
+"""The app that all other apps use."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ def after_migrate(**_: Any) -> None:
     from system.background import change_partitions
 
     properties.store_definitions()
-    change_partitions.create_months()
+    change_partitions.create_partitions()
 
 
 class SystemConfig(AppConfig):

@@ -1,7 +1,7 @@
 """Runs statements with values bound on the server, each with one call of libpq.
 
-psycopg's cursors send a statement and wait for its result in seven steps, and each releases Python's lock. Among busy
-threads every release hands the processor to another one, which took a quarter of the CPU of a read.
+A psycopg cursor sends a statement and waits for its result in seven steps, each of which releases the GIL. With busy
+threads, every release switches to another thread, which took a quarter of the CPU time of a read.
 """
 
 import re
@@ -16,11 +16,11 @@ from psycopg import pq
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
 
-# A statement is prepared when it has run this often; the least recently used ones are closed.
+# A statement is prepared after this many uses; the least recently used prepared statements are closed.
 PREPARE_AFTER_USES = 5
 MAX_PREPARED = 100
 
-# Classes of SQLSTATE after which a statement is prepared again: its table has changed, or it is not prepared any more.
+# SQLSTATE classes of errors after which a statement is prepared again: its table has changed, or it was closed.
 STALE_PLAN_SQLSTATES = ("0A", "26", "42")
 
 PLACEHOLDER_PATTERN = re.compile(r"%\((\w+)\)s")
@@ -39,9 +39,9 @@ class StatementResult:
         return rows
 
     def byte_rows(self) -> list[tuple[bytes | None, ...]]:
-        """Values as the database returns them: its JSON is not parsed, decoded or copied."""
-        value, columns = self._result.get_value, range(self._result.nfields)
-        return [tuple([value(row, column) for column in columns]) for row in range(self._result.ntuples)]
+        """The values as bytes, as the database returned them: JSON is not parsed, decoded or copied."""
+        get_value, columns = self._result.get_value, range(self._result.nfields)
+        return [tuple([get_value(row, column) for column in columns]) for row in range(self._result.ntuples)]
 
 
 class ConnectionStatements:
@@ -53,10 +53,10 @@ class ConnectionStatements:
         self._use_counts: OrderedDict[StatementKey, int] = OrderedDict()
         self._prepared_names: OrderedDict[StatementKey, bytes] = OrderedDict()
         self._names_to_close: list[bytes] = []
-        self._name_numbers = count()
+        self._name_counter = count()
 
     def run(self, text: bytes, values: Sequence[Any]) -> StatementResult:
-        """With PostgreSQL's own placeholders, so that the text is not parsed here."""
+        """Run a statement with PostgreSQL's own placeholders ($1), so that its text need not be parsed."""
         connection: Any = self.connection.pgconn
         transformer = Transformer(self.connection)
         parameters = transformer.dump_sequence(values, [PyFormat.AUTO] * len(values))
@@ -91,7 +91,7 @@ class ConnectionStatements:
             if len(self._use_counts) > MAX_PREPARED:
                 self._use_counts.popitem(last=False)
             return None
-        name = f"statement_{next(self._name_numbers)}".encode()
+        name = f"statement_{next(self._name_counter)}".encode()
         self._check(self.connection.pgconn.prepare(name, *key))
         self._prepared_names[key] = name
         if len(self._prepared_names) > MAX_PREPARED:
@@ -116,13 +116,13 @@ def run_sql(text: bytes, values: Sequence[Any], alias: str = DEFAULT_DB_ALIAS) -
 
 
 def run_named_sql(sql: str, values: Mapping[str, Any]) -> StatementResult:
-    """With placeholders such as `%(name)s`."""
+    """Run a statement with placeholders such as `%(name)s`."""
     text, names = with_numbered_placeholders(sql)
     return run_sql(text, [values[name] for name in names])
 
 
 def with_numbered_placeholders(sql: str) -> tuple[bytes, tuple[str, ...]]:
-    """The statement with PostgreSQL's placeholders, and the names that they stand for.
+    """The statement with PostgreSQL's placeholders, and the name of the value of each.
 
     >>> with_numbered_placeholders("SELECT %(a)s, %(b)s, %(a)s")
     (b'SELECT $1, $2, $1', ('a', 'b'))

@@ -21,7 +21,7 @@ def write(table: str, record_id: str, display_value: str, payload: dict[str, Any
 
 
 def on_delete(sender: type[Model], instance: Model, **_: Any) -> None:
-    """Runs for each deleted record: one by one, in bulk from the admin, or by cascade."""
+    """Called for each deleted record, including bulk deletions in the admin and cascades."""
     if isinstance(instance, Record):
         instance.log_deletion()
         if instance.leaves_deletion_log_entry():

@@ -1,4 +1,4 @@
-"""Encrypts secrets that must be read back. The keys are stored outside the database; the newest one encrypts."""
+"""Encrypts secrets that must be read back. The keys are stored outside the database; new secrets use the newest."""
 
 from functools import cache
 

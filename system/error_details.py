@@ -1,4 +1,4 @@
-"""What may be logged about an error: class, SQLSTATE and traceback, but never its text, which can contain data."""
+"""Describes errors for logs: class, SQLSTATE and traceback, but never the text, which can contain data."""
 
 from traceback import format_tb
 from typing import Any
@@ -18,8 +18,8 @@ def is_disk_full(error: BaseException) -> bool:
 
 
 def is_statement_timeout(error: BaseException) -> bool:
-    """PostgreSQL has one code for a statement timeout and for a cancellation by an administrator, and tells them apart
-    in its text only. If the server does not speak English, both count as a timeout."""
+    """PostgreSQL uses one code for statement timeouts and for cancellations by an administrator; only the messages
+    differ. If the messages of the server are not in English, both count as a timeout."""
     if sqlstate_of(error) != QUERY_CANCELED:
         return False
     cause: Any = error.__cause__

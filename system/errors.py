@@ -2,17 +2,18 @@
 
     ServiceError
     ├── Unauthenticated      401  no or wrong credentials
-    ├── AccessDenied         403  known, but not allowed
+    ├── AccessDenied         403  authenticated, but not allowed
     ├── NotFound             404  missing, or not visible to this caller
     ├── BadRequest           400  the request is malformed
-    ├── Conflict             409  conflicts with stored data
     ├── TimedOut             408  the body did not arrive in time
+    ├── Conflict             409  conflicts with stored data
+    ├── CursorExpired        410  the cursor is too old
     ├── LengthRequired       411  a body without Content-Length
     ├── PreconditionFailed   412  changed since the caller read it
-    ├── TooLarge             413  a body over its limit
-    ├── QueryTooLong         414  a query string over its limit
-    ├── UnsupportedMediaType 415  a body of another type
-    ├── InvalidInput         422  understood, but the values are wrong
+    ├── TooLarge             413  the body exceeds its limit
+    ├── QueryTooLong         414  the query string exceeds its limit
+    ├── UnsupportedMediaType 415  the body has an unsupported type
+    ├── InvalidInput         422  well-formed, but with invalid values
     ├── QueryTooSlow         422  a statement hit its time limit
     ├── TooManyRequests      429  too many requests or failed attempts
     └── Unavailable          503  try again later
@@ -26,7 +27,7 @@ from typing import ClassVar, TypeVar
 
 # The WWW-Authenticate header of a 401.
 CHALLENGE = 'Bearer realm="Servicebase", Basic realm="Servicebase", charset="UTF-8"'
-# More would not help the caller, and a body can contain thousands of unknown names.
+# The maximum number of errors in a response; a body can contain thousands of unknown names.
 MAX_ERRORS = 20
 
 
@@ -51,18 +52,18 @@ class ServiceError(Exception):
         self.field = field
         self.position = position
         self.retry_after_s = retry_after_s
-        # Further errors of the same request.
+        # Other errors of the same request.
         self.other_errors: tuple[ServiceError, ...] = ()
         super().__init__(self.message)
 
     def as_items(self) -> list[dict[str, object]]:
-        """The list `errors` of a response."""
+        """This and the other errors, as the list `errors` of a response."""
         return [error.as_item() for error in (self, *self.other_errors)]
 
     def as_item(self) -> dict[str, object]:
-        """The entry of `errors` in a response."""
+        """This error as an entry of `errors` in a response."""
         item: dict[str, object] = {"message": self.message, "code": self.code}
-        if self.field:  # an empty name would not help
+        if self.field:
             item["field"] = self.field
         if self.position is not None:
             item["position"] = self.position

@@ -63,7 +63,7 @@ class DeletionLogEntry(Record):
     display_value = models.CharField(max_length=255, blank=True, editable=False)
     payload = models.JSONField(default=dict, editable=False)
     deleted_by = models.CharField(max_length=32, db_collation="C", null=True, editable=False)
-    # How many references of other records the deletion emptied.
+    # The number of references in other records that the deletion emptied.
     emptied_references = models.PositiveIntegerField(default=0, db_default=0, editable=False)
 
     class Meta(Record.Meta):
@@ -93,7 +93,7 @@ class Change(models.Model):
 
     id = models.BigIntegerField(primary_key=True)
     at = models.DateTimeField()
-    # The id of a designed table, the name of one of the product's own.
+    # The id of a designed table, or the name of a product table.
     table_key = models.CharField(max_length=63)
     record_id = models.CharField(max_length=32)
     version = models.IntegerField()
@@ -111,7 +111,7 @@ class Change(models.Model):
 
 
 class Preparation(models.Model):
-    """What the database was last prepared for, see `config.maintenance.preparation`; one row at most."""
+    """The stamp of the last preparation of the database, see `config.maintenance.preparation`; at most one row."""
 
     stamp = models.CharField(primary_key=True, max_length=64)
 
@@ -123,7 +123,7 @@ class Preparation(models.Model):
 
 
 class Heartbeat(models.Model):
-    """When a background process last did its work, which shows progress and not only that the process exists."""
+    """The time when a background process last did its work. A process that hangs has no new heartbeats."""
 
     name = models.CharField(primary_key=True, max_length=20)
     at = models.DateTimeField()

@@ -65,7 +65,7 @@ def reference(kind: str, name: str) -> Object:
 
 
 def error_responses(error_classes: Errors) -> Object:
-    """By status, with a reference to the response that has the name of the error's class."""
+    """References to the response components of the error classes, by status."""
     return {str(error.status): reference("responses", error.__name__) for error in error_classes}
 
 
@@ -77,7 +77,7 @@ def json_response(schema: Object, description: str, headers: Object | None = Non
 def describe(
     operation_id: str, summary: str, responses: Mapping[Any, Any], *error_classes: type[ServiceError], **options: Any
 ) -> Callable[[Method], Method]:
-    """`@extend_schema` for a method that can answer with one of the `possible` errors."""
+    """`@extend_schema` for a method that can also return one of the errors in `error_classes`."""
     all_responses = {**responses, **{error.status: error for error in error_classes}}
     decorator: Callable[[Method], Method] = extend_schema(
         operation_id=operation_id, summary=summary, responses=all_responses, **options
@@ -86,14 +86,14 @@ def describe(
 
 
 def response_header(name: str, schema: Object, description: str) -> OpenApiParameter:
-    """A header of the successful responses; belongs into `parameters` of `describe`."""
+    """A header of successful responses, for the option `parameters` of `describe`."""
     return OpenApiParameter(name, schema, OpenApiParameter.HEADER, description=description, response=[200, 201, 202])
 
 
 class ServiceSchema(AutoSchema):
-    """Accepts error classes as responses, each a reference to the component of its name.
+    """Accepts error classes as responses, and refers to the components of the same name.
 
-    Takes descriptions from the method or its view only: those of base classes are for readers of the code.
+    Descriptions come only from the method or its view, because docstrings of base classes are for developers.
     """
 
     def get_description(self) -> str:  # type: ignore[override]  # as the base class has it
@@ -107,7 +107,7 @@ class ServiceSchema(AutoSchema):
 
 
 def strip_trailing_slashes(endpoints: list[Any]) -> list[Any]:
-    """PREPROCESSING_HOOKS: a path that is accepted with and without a slash at its end is described without."""
+    """PREPROCESSING_HOOKS: describe paths without their optional trailing slash."""
     return [(path.rstrip("/"), *view) for path, *view in endpoints]
 
 
@@ -128,7 +128,7 @@ def error_component(error: type[ServiceError]) -> Object:
 
 
 def add_error_responses(result: Object, **_: Any) -> Object:
-    """POSTPROCESSING_HOOKS: the error components, and the errors that an operation does not name itself."""
+    """POSTPROCESSING_HOOKS: add the error components, and to each operation the errors common to all."""
     # Errors that apps derive from these have the same status.
     base_errors = [error for error in ServiceError.__subclasses__() if error.__module__ == errors.__name__]
     components = result.setdefault("components", {})

@@ -1,4 +1,4 @@
-"""Runs SQL where the ORM has no words for it."""
+"""Runs SQL that the ORM cannot express."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Caches of one process: each is limited by the weight of its items, and one call clears all of them."""
+"""Caches of one process, each limited by the total weight of its items. `clear_all` clears all of them."""
 
 import threading
 from collections import OrderedDict
@@ -18,7 +18,7 @@ def register(name: str, clear: Callable[[], None]) -> None:
 
 
 def clear_all() -> None:
-    """Clear all caches, as if the process were new; each test begins with this."""
+    """Clear all caches, as in a new process; called before each test."""
     for clear in _clear_functions.values():
         clear()
 
@@ -71,7 +71,7 @@ class WeightedCache(Generic[Key, Item]):
                 self.weight -= self._items.popitem(last=False)[1][1]
 
     def get_or_make(self, key: Key, make: Callable[[], Item]) -> Item:
-        """Two threads may create the same item at the same time; one of the two is kept."""
+        """The cached item, otherwise a new one. Two threads may create it at the same time; one item is kept."""
         item = self.get(key)
         if item is None:
             item = make()

@@ -25,7 +25,7 @@ def get(definition: PropertyDefinition) -> Any:
 
 
 def fetch(definition: PropertyDefinition) -> str:
-    """The stored text, read from the database, for callers who are about to change it."""
+    """The stored text from the database instead of the cache, for callers that are about to change it."""
     return Property.objects.filter(name=definition.name).values_list("value", flat=True).first() or ""
 
 
@@ -37,7 +37,7 @@ def put(definition: PropertyDefinition, value: str) -> None:
 
 
 def store_definitions() -> None:
-    """Create or update the row of each property after a migration; values are kept."""
+    """Create or update the row of each property after a migration, without changing values."""
     for definition in DEFINITIONS.values():
         row = Property.objects.filter(name=definition.name).first() or Property(name=definition.name)
         metadata = (definition.type, definition.description, definition.default)

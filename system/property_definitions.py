@@ -42,7 +42,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
 
 
 def check_own_url(value: str) -> None:
-    """Refuse addresses that are neither a path nor a URL of this service.
+    """Refuse values that are neither a path nor a URL of this service.
 
     An administrator of the sign-in connection must not be able to redirect visitors to another site.
     """
@@ -62,7 +62,7 @@ def check_welcome_page(value: str) -> None:
     check_own_url(value)
 
 
-def check_records(value: str) -> None:
+def check_export_records(value: str) -> None:
     if not 1 <= int(value) <= MAX_EXPORT_RECORDS:
         raise ValueError(f"Enter a number from 1 to {MAX_EXPORT_RECORDS:,}.")
 
@@ -147,13 +147,13 @@ EXPORT_RECORDS = PropertyDefinition(
     "Maximum number of records in an export as CSV or JSON lines.",
     "integer",
     "1000000",
-    check_records,
+    check_export_records,
 )
 _DEFINITIONS = (
     WELCOME_PAGE, CASE_SENSITIVE, WYSIWYG_COLUMNS, CHANGE_HISTORY_DAYS, CHANGE_FEED_DAYS, ATTACHMENT_TYPES,
     ASSIGNMENT_COLUMNS, EXPORT_RECORDS,
 )  # fmt: skip
-# The row of each is created after the next migration.
+# The row of a new property is created after the next migration.
 DEFINITIONS = {definition.name: definition for definition in _DEFINITIONS}
 
 # The stored text of each property, with the time when it was read.

@@ -7,6 +7,6 @@ Item = TypeVar("Item")
 
 class Registry(list[Item]):
     def register(self, item: Item) -> Item:
-        """Add a function; a decorator."""
+        """Add a function; can be used as a decorator."""
         self.append(item)
         return item

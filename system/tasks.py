@@ -10,13 +10,13 @@ from system.property_definitions import CHANGE_HISTORY_DAYS
 
 @shared_task
 def beat_of_worker() -> None:
-    """Sent by beat and run by the worker, so it shows that broker, beat and worker all work."""
+    """Sent by beat and run by the worker, so it proves that the broker, beat and the worker all work."""
     Heartbeat.record("worker")
 
 
 @shared_task
 def update_change_partitions() -> None:
     """Create the partitions of the change log for the coming months, and drop those that have expired."""
-    change_partitions.create_months()
+    change_partitions.create_partitions()
     if days := properties.get(CHANGE_HISTORY_DAYS):
-        change_partitions.delete_older(days)
+        change_partitions.delete_changes_older_than(days)

@@ -1,4 +1,4 @@
-"""The app of the Table API."""
+"""App configuration of the Table API."""
 
 from typing import Any
 

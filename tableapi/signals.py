@@ -1,4 +1,4 @@
-"""Reactions to changes of the catalogue: a new version, and the database changes of deletions."""
+"""Signal receivers that increment the catalogue version and apply deletions to the database."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def keep_attached_rows(sender: Any, instance: DeletionLogEntry, **_: Any) -> Non
 
 
 def drop_table(sender: Any, instance: Table, **_: Any) -> None:
-    """Drop the stored table, also in bulk deletions, whatever was changed in the instance."""
+    """Drop the table in the database. Reads the stored row, because the instance may have unsaved changes."""
     with schema_editor.design_lock():
         stored = Table.objects.get(pk=instance.pk)
         validation.check_table_deletion(stored)
@@ -66,7 +66,7 @@ def check_choice_deletion(sender: Any, instance: Choice, origin: Any = None, **_
 
 
 def is_origin(model: Any, origin: Any) -> bool:
-    """Whether the deletion started with one or many records of this model."""
+    """Whether the deletion was started on a record or queryset of this model."""
     return isinstance(origin, model) or (isinstance(origin, QuerySet) and origin.model is model)
 
 

@@ -1,4 +1,4 @@
-"""The addresses of the Table API, with and without a slash at the end."""
+"""URLs of the Table API, with or without a trailing slash."""
 
 from django.urls import re_path
 

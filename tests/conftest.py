@@ -1,4 +1,4 @@
-"""Fixtures of all tests: the named users, and empty process caches."""
+"""Fixtures of all tests: the named users, empty process caches, dropped tables, and log lines."""
 
 import logging
 import os
@@ -17,7 +17,7 @@ from system import process_cache
 from system.records import acting_user
 from tests.browser.chromium import chromium
 from tests.providers.node import node
-from tests.support.programs import ProgramMissing
+from tests.support.programs import MissingProgram
 from tests.support.users import make_user, signed_in_client
 
 
@@ -25,14 +25,14 @@ def pytest_addoption(parser: Any) -> None:
     parser.addoption("--nightly", action="store_true", help="run the long tests too")
 
 
-# The tests of each of these folders share servers that are started once.
-FOLDERS_WITH_SHARED_START = (
+# The tests in each of these folders share servers, which are started once.
+FOLDERS_WITH_SHARED_SERVERS = (
     "tests/browser/",
     "tests/collections_app/ingest/stack/",
     "tests/sso/real/",
     "tests/tableapi/stack/",
 )
-# The tests of these files run for minutes and are distributed one by one.
+# The tests in these files run for minutes, so they are distributed individually.
 SPLIT_PATHS = ("tests/project/fuzz/", "tests/tableapi/noninterference/test_pairs.py")
 
 
@@ -43,7 +43,7 @@ class FileScopeScheduling(LoadScopeScheduling):  # type: ignore[misc]  # has no 
         file = nodeid.partition("::")[0]
         if file.startswith(SPLIT_PATHS):
             return nodeid
-        return next((folder for folder in FOLDERS_WITH_SHARED_START if file.startswith(folder)), file)
+        return next((folder for folder in FOLDERS_WITH_SHARED_SERVERS if file.startswith(folder)), file)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     if not config.getoption("--nightly"):
         for item in items:
             if "nightly" in item.keywords:
-                item.add_marker(pytest.mark.skip(reason="long; runs with --nightly"))
+                item.add_marker(pytest.mark.skip(reason="long test; runs with --nightly"))
 
 
 # The program that the tests with a marker need.
@@ -65,10 +65,10 @@ SKIP_PREFIX = "missing program: "
 
 @cache
 def missing_program_message(marker: str) -> str | None:
-    """How to get the program that tests with this marker need, or None if it is there."""
+    """How to get the program that tests with this marker need, or None if it is available."""
     try:
         REQUIRED_PROGRAMS[marker]()
-    except ProgramMissing as error:
+    except MissingProgram as error:
         return str(error)
     return None
 
@@ -87,7 +87,7 @@ def pytest_runtest_setup(item: Any) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
-    """Report skipped tests in the last lines, where nobody overlooks them."""
+    """Report skipped tests in the last lines of the output, where they are not overlooked."""
     yield
     skipped_reports = terminalreporter.stats.get("skipped", ())
     reasons = Counter(
@@ -101,14 +101,14 @@ def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def empty_process_caches() -> None:
-    """Each test starts like a fresh process."""
+    """Each test starts with the caches of a new process."""
     acting_user.set_current(None)
     process_cache.clear_all()
 
 
 @pytest.fixture(autouse=True)
 def drop_designed_tables(request: pytest.FixtureRequest) -> Iterator[None]:
-    """After a test that commits, Django empties its tables. It cannot do so while designed tables refer to them."""
+    """Django empties its tables after a test that commits, which fails while designed tables refer to them."""
     marker = request.node.get_closest_marker("django_db")
     is_transactional = "transactional_db" in request.fixturenames or bool(marker and marker.kwargs.get("transaction"))
     if is_transactional:
@@ -155,7 +155,7 @@ def as_bob(bob: User) -> Client:
 
 @pytest.fixture
 def log_lines(caplog: Any, capfd: Any) -> Iterator[list[str]]:
-    """All records of Python's logging. The product prints its own log lines, so they are not here."""
+    """All records of Python's logging, without the product's own log lines, which are printed."""
     results: list[str] = []
 
     class RecordingHandler(logging.Handler):

@@ -1,4 +1,4 @@
-"""Starts the embedded servers for one test run in a temporary folder, and stops them with it, however it ends."""
+"""Starts the embedded servers of a test run in a temporary folder; they end with it even if it is killed."""
 
 import atexit
 import os
@@ -18,11 +18,11 @@ def start_servers() -> Path:
     folder.prepare()
     null_output = open(os.devnull, "w")  # noqa: SIM115  (open as long as the servers)
     lock = folder.lock("up")
-    # The supervisor's reaper ends the servers even when this run is killed.
+    # The supervisor's reaper ends the servers even if this run is killed.
     supervisor = Supervisor(lock, out=null_output)
     for name, server in (("postgres", Postgres(folder)), ("valkey", Valkey(folder))):
         server.initialise()
-        # Nothing here must survive a crash, so nothing waits for the disk.
+        # Test data does not have to survive a crash, so writes do not wait for the disk.
         fast_options = ["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]
         command = [*server.command(), *(fast_options if name == "postgres" else [])]
         process = supervisor.start(Child(name, command, stop_signal=server.stop_signal))

@@ -1,4 +1,4 @@
-"""Admin pages of the accounts app, its links in the sidebar, dashboard tile and start page entries."""
+"""Admin pages of the accounts app, with their sidebar links, dashboard tile and start page entries."""
 
 from django.http import HttpRequest
 from django.urls import reverse

@@ -49,7 +49,7 @@ class AccessKeyForm(forms.ModelForm):  # type: ignore[type-arg]
 def revoke_selected(
     model_admin: "AccessKeyAdmin", request: HttpRequest, queryset: QuerySet[AccessKey]
 ) -> HttpResponse | None:
-    """Django's action with wording for keys."""
+    """Django's `delete_selected`, worded for keys."""
     count = queryset.count()
     if request.POST.get("post"):
         model_admin.log_deletions(request, queryset)
@@ -116,7 +116,7 @@ class AccessKeyAdmin(RecordAdmin):
         super().save_model(request, obj, form, change)
 
     def response_add(self, request: HttpRequest, obj: AccessKey, post_url_continue: Any = None) -> HttpResponse:
-        """Redirects to the key's page, which shows the secret once; a message would travel in a cookie."""
+        """Redirects to the key's page, which shows the secret once; a message would put it in a cookie."""
         secret = request.new_key_secret  # type: ignore[attr-defined]
         new_key_handover.store_new_key(request.session, obj.pk, obj.name, secret)
         return redirect("admin:accounts_accesskey_change", obj.pk)

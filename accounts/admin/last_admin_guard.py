@@ -13,7 +13,7 @@ class LastAdminGuard(HistoryAdmin):
     """Base of the admin pages that could remove the last administrator: users and roles."""
 
     def save_model(self, request: Any, obj: Any, form: Any, change: bool) -> None:
-        # Django saves the record first and its inlines in a second step: look before both, check after both.
+        # Django saves the record first and its inlines afterwards, so the check must span both steps.
         request.had_admin = has_admin()
         super().save_model(request, obj, form, change)
 

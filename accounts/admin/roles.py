@@ -14,7 +14,7 @@ from accounts.normalisation import similarity_key
 from accounts.roles import ADMIN, SHIPPED_ROLES
 from system.registry import Registry
 
-# Sentences about uses of a role without a foreign key, for the page that deletes it. Each app registers its own.
+# Each app registers functions that describe its uses of a role without a foreign key, for the deletion page.
 USAGE_FINDERS: Registry[Callable[[Role], Iterable[str]]] = Registry()
 
 

@@ -41,13 +41,13 @@ NO_PASSWORD_HELP = "Without a password, the user can sign in only through an ide
 
 
 def _remove_log_entries(to_delete: list[Any]) -> list[Any]:
-    """There are many of them, and they say nothing about the user."""
+    """Leave out log entries, which can be numerous and say nothing about the user."""
     prefix = f"{capfirst(LogEntry._meta.verbose_name)}: "
     remaining_items = [_remove_log_entries(item) if isinstance(item, list) else item for item in to_delete]
     return [item for item in remaining_items if item and not (isinstance(item, str) and item.startswith(prefix))]
 
 
-class LinkFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
+class AssociationFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
     """Refuses duplicates: Django's own check leaves out the parent and hidden fields."""
 
     duplicate_conditions: ClassVar[dict[str, str]] = {}
@@ -69,21 +69,21 @@ class LinkFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
             raise forms.ValidationError(f"The same {column} was added more than once.")
 
 
-class GrantFormSet(LinkFormSet):
+class GrantFormSet(AssociationFormSet):
     duplicate_conditions = {"source": UserRole.MANUAL}
 
 
-class LinkInline(TabularInline):  # type: ignore[misc]  # the theme has no types
-    """Links are added and removed, never changed: swapping two would violate the unique constraint."""
+class AssociationInline(TabularInline):  # type: ignore[misc]  # the theme has no types
+    """Rows can be added and removed but not changed, because swapping two would violate the unique constraint."""
 
     extra = 0
-    formset = LinkFormSet
+    formset = AssociationFormSet
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
 
-class GrantInline(LinkInline):
+class GrantInline(AssociationInline):
     model = UserRole
     formset = GrantFormSet
     fields = ("role", "source", "sys_created_at", "granted_by")
@@ -97,7 +97,7 @@ class GrantInline(LinkInline):
         return str(User.objects.filter(pk=creator_id).first() or creator_id) if creator_id else "the system"
 
 
-class MembershipInline(LinkInline):
+class MembershipInline(AssociationInline):
     model = UserGroup
     fields = ("group",)
     verbose_name, verbose_name_plural = "group", "groups"
@@ -202,7 +202,7 @@ class GroupAdmin(HistoryAdmin):
     fields = ("name", "active", "grantable_by_sign_in")
     history_parts = (RelatedRecords(UserGroup, "group", "Member", "user"),)
 
-    class MemberInline(LinkInline):
+    class MemberInline(AssociationInline):
         model = UserGroup
         fields = ("user",)
         autocomplete_fields = ("user",)

@@ -34,7 +34,7 @@ def create_key(user: User, name: str, *, expires_at: datetime | None, scope: lis
 
 
 def create_login_key(user: User) -> str:
-    """Creates a key for a client that signed in by API; deletes the oldest beyond twenty."""
+    """Creates a key for an API sign-in and keeps only the twenty newest."""
     with transaction.atomic():
         type(user)._base_manager.select_for_update().get(pk=user.pk)
         login_keys = AccessKey.objects.filter(user=user, kind=AccessKey.KIND_LOGIN)
@@ -62,7 +62,7 @@ def find_owner(secret: str) -> User | None:
     if not secret.startswith(KEY_PREFIX) or len(secret) > 100:
         return None
     key_hash = hash_key(secret)
-    # Taken before the query, so that an entry is never older than it claims.
+    # Taken before the query, so that a cached result is never older than its entry says.
     looked_up_at = time.monotonic()
     entry = KEY_CACHE.get(key_hash)
     return entry[1] if entry and looked_up_at - entry[0] < CACHE_TTL_S else query_owner(key_hash, looked_up_at)

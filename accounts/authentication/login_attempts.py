@@ -1,10 +1,9 @@
 """Counts failed sign-ins in PostgreSQL and locks out after 10 per login and address, or 100 per address, in 15 minutes.
 
-An attempt is counted before the password is checked and taken back on success, so that however many arrive at once, no
-eleventh wrong password is checked. Only the pair or the address is locked out, never the account from other addresses:
-nobody can lock somebody else out.
+An attempt is counted before the password is checked and uncounted on success, so that concurrent attempts cannot exceed
+the limit. The account is never locked out from other addresses, so that nobody can lock out another user.
 
-Actions that need no password and leave a row are counted per address in the same way.
+Actions that create a row without a password are counted per address in the same way.
 """
 
 import hashlib
@@ -35,7 +34,7 @@ PAIR_PREFIX = "pair:"
 COUNT_SQL = """
     INSERT INTO accounts_failed_attempts AS counter (key, started_at, count) VALUES (%(key)s, clock_timestamp(), 1)
     ON CONFLICT (key) DO UPDATE SET
-        -- A start in the future is from before the clock was set back.
+        -- A start in the future dates from before the clock was set back.
         count = CASE WHEN counter.started_at BETWEEN clock_timestamp() - %(window)s::interval AND clock_timestamp()
                      THEN counter.count + 1 ELSE 1 END,
         started_at = CASE WHEN counter.started_at BETWEEN clock_timestamp() - %(window)s::interval AND clock_timestamp()
@@ -45,12 +44,12 @@ COUNT_SQL = """
 
 
 def client_network(address: str) -> str:
-    """An IPv6 caller owns a whole /64; counting single addresses there would count nothing.
+    """Returns the /64 of an IPv6 address, because an IPv6 client can use any address in it.
 
     >>> client_network("2001:db8::1:2"), client_network("192.0.2.7")
     ('2001:db8::/64', '192.0.2.7')
 
-    A server that listens on both sees IPv4 callers as mapped addresses, which all lie in one /64.
+    A dual-stack server sees IPv4 clients as mapped addresses, which all share one /64.
 
     >>> client_network("::ffff:192.0.2.7")
     '192.0.2.7'
@@ -83,7 +82,7 @@ def _count_attempt(key: str, limit: int, message: str) -> None:
 
 
 class MemoryCounters:
-    """Counters of this process, for the time during which the disk of the database is full: reads then go on."""
+    """Counters of this process, used while the database's disk is full, because reads still work then."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -153,7 +152,7 @@ class PasswordAttempt:
                 MEMORY_COUNTERS.count(key, limit)
 
     def record_success(self) -> None:
-        """Clears the pair's failures; the address gets back only this attempt, so that spraying still counts."""
+        """Clears the pair's failures, but only this attempt of the address, so that password spraying still counts."""
         MEMORY_COUNTERS.clear(self.pair_key)
         try:
             FailedAttempts.objects.filter(key=self.pair_key).delete()

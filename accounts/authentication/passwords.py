@@ -1,4 +1,4 @@
-"""Checks passwords: counts attempts, caches successes for a minute, takes equally long for unknown users."""
+"""Checks passwords: counts attempts, caches successes for a minute, and spends the same time on unknown users."""
 
 import hmac
 import re
@@ -21,16 +21,16 @@ from system.errors import Unauthenticated
 from system.process_cache import WeightedCache
 
 MAX_INPUT_LENGTH = 1024
-# Of new passwords. With any login they still fit into the Basic header, however many bytes a character takes.
+# For new passwords. They fit into the Basic header with any login, however many bytes a character takes.
 MAX_PASSWORD_LENGTH = 512
-# Login, names and email are known to others: a password needs this many characters besides them.
+# A password needs this many characters besides login, names and email, which others know.
 MIN_OTHER_CHARACTERS = 10
 # Shorter names occur in many words by chance.
 MIN_NAME_LENGTH = 3
 CACHE_TTL_S = 60.0
 MAX_CACHE_BYTES = 4 * 1024 * 1024
 CACHED_PASSWORD_BYTES = 400
-# New at each start, so that cached entries are useless elsewhere.
+# Generated at each start, so that cache keys are useless outside this process.
 _PROCESS_SECRET = secrets.token_bytes(32)
 PASSWORD_CACHE: WeightedCache[bytes, tuple[float, str]] = WeightedCache(
     "passwords", max_weight=MAX_CACHE_BYTES, weigh=lambda _, entry: CACHED_PASSWORD_BYTES + len(entry[1])
@@ -41,7 +41,7 @@ DUMMY_HASH = SimpleLazyObject(lambda: make_password(secrets.token_urlsafe(16)))
 
 
 def verify_password(login: str, password: str, address: str) -> User:
-    """Returns the active user with this login and password; refuses every other case in the same way."""
+    """Returns the active user with this login and password; raises the same error in every other case."""
     if not login or not password or max(len(login), len(password)) > MAX_INPUT_LENGTH or "\x00" in login + password:
         raise Unauthenticated
     user = User.objects.find_by_login(login)
@@ -52,7 +52,7 @@ def verify_password(login: str, password: str, address: str) -> User:
     with _CHECK_LOCKS[cache_key[0] % len(_CHECK_LOCKS)]:
         if user is not None and is_cached(cache_key, user):
             return user
-        # Where case counts, Bob is not bob, and Bob's success must not clear what was counted against bob.
+        # If logins are case-sensitive, a success of Bob must not clear the failures of bob.
         login = composed(login)
         counted_login = login if properties.get(properties.CASE_SENSITIVE) else login.lower()
         return check_attempt(user, password, cache_key, PasswordAttempt(counted_login, address))
@@ -71,7 +71,7 @@ def check_attempt(user: User | None, password: str, cache_key: bytes, attempt: P
 
 
 def is_cached(cache_key: bytes, user: User) -> bool:
-    """An entry holds the stored hash, so that a changed password takes effect immediately."""
+    """Compares the stored hash with that of the entry, so that a changed password takes effect immediately."""
     entry = PASSWORD_CACHE.get(cache_key)
     return (
         entry is not None and time.monotonic() - entry[0] < CACHE_TTL_S and entry[1] == user.password and user.is_active
@@ -90,7 +90,7 @@ class MaximumLengthValidator:
 
 
 class UserSimilarityValidator(UserAttributeSimilarityValidator):
-    """Password validator: Django's, for our columns, which also refuses a name with a few characters added."""
+    """Django's password validator for our columns, which also refuses a name with a few characters added."""
 
     def __init__(self) -> None:
         super().__init__(user_attributes=("login", "first_name", "last_name", "email"))
@@ -106,7 +106,7 @@ class UserSimilarityValidator(UserAttributeSimilarityValidator):
 
 
 def _name_parts(value: str) -> list[str]:
-    """The parts of a name; of an email address only the part before the @, since "com" occurs in many words.
+    """The name and its parts; for an email address, only those before the @, as "com" occurs in many words.
 
     >>> _name_parts("Dora Lee-Smith"), _name_parts("dora.li@example.com")
     (['Dora Lee-Smith', 'Dora', 'Lee', 'Smith'], ['dora.li', 'dora'])

@@ -1,4 +1,4 @@
-"""Who is calling: DRF's Basic, Bearer and session classes, and Django's backend for the pages."""
+"""DRF's authentication classes for Basic, Bearer and sessions, and Django's backend for the pages."""
 
 import base64
 import binascii
@@ -22,7 +22,7 @@ MAX_HEADER_LENGTH = 4096
 
 
 def read_credentials(request: Request, scheme: str) -> str | None:
-    """The credentials in Authorization after the name of the scheme; None if the request uses another scheme."""
+    """Returns the credentials in the Authorization header, or None if it has another scheme."""
     header: str = request.META.get("HTTP_AUTHORIZATION", "")
     if len(header) > MAX_HEADER_LENGTH:
         raise AuthenticationFailed
@@ -65,29 +65,29 @@ class BearerAuthentication(ChallengeAuthentication):
     def authenticate(self, request: Request) -> tuple[User, str] | None:
         secret = read_credentials(request, "bearer")
         if secret is None:
-            # A header of another kind, or of two kinds at once, must not count as no credentials.
+            # A header with another scheme must not count as missing credentials.
             if request.META.get("HTTP_AUTHORIZATION") and read_credentials(request, "basic") is None:
                 raise AuthenticationFailed
             return None
         user = access_keys.find_owner(secret)
         if user is None:
             raise AuthenticationFailed
-        acting_user.set_current(user.pk, user.role_names)  # a scoped key gives fewer than its user holds
+        acting_user.set_current(user.pk, user.role_names)  # a scoped key grants fewer roles than its user has
         return user, "key"
 
 
 class BrowserSessionAuthentication(ChallengeAuthentication, SessionAuthentication):
-    """The signed-in browser; for endpoints of the pages only, with CSRF for everything that changes."""
+    """Session authentication with CSRF protection, only for endpoints that our pages use."""
 
     def enforce_csrf(self, request: Request) -> None:
         # The token is sent as a header. Looking for it in a form would read the body before authentication.
         csrf_request = django_request(request)
         csrf_request.POST = QueryDict()
-        super().enforce_csrf(csrf_request)  # type: ignore[arg-type]  # it asks no more than Django's request has
+        super().enforce_csrf(csrf_request)  # type: ignore[arg-type]  # it needs only what Django's request has
 
 
 class PasswordBackend(ModelBackend):
-    """Django's backend for the pages: the same check, and the session's user while the account is active."""
+    """Django's backend for the pages, with the same password check."""
 
     def authenticate(
         self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **_: Any

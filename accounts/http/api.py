@@ -1,8 +1,8 @@
-"""REST endpoints: sign in for an access key, and the caller's profile."""
+"""REST endpoints that create an access key for a password, and return the caller's profile."""
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema, inline_serializer
+from drf_spectacular.utils import inline_serializer
 from rest_framework import serializers
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
@@ -12,6 +12,7 @@ from rest_framework.views import APIView
 from accounts.authentication import access_keys, passwords
 from accounts.authentication.schemes import BasicAuthentication, BearerAuthentication, BrowserSessionAuthentication
 from system.errors import BadRequest
+from system.openapi import describe
 from system.records import acting_user
 
 
@@ -20,25 +21,25 @@ class CredentialsSerializer(serializers.Serializer[Any]):
     password = serializers.CharField(max_length=passwords.MAX_INPUT_LENGTH, trim_whitespace=False)
 
 
+KEY_DATA = inline_serializer("KeyData", {"auth_key": serializers.CharField()})
+ROLE_NAMES = serializers.ListField(child=serializers.CharField())
+PROFILE = inline_serializer(
+    "Me", {"login": serializers.CharField(), "email": serializers.CharField(), "roles": ROLE_NAMES}
+)
+
+
 class LoginView(APIView):
     """Exchanges login and password for an access key that is valid for 12 hours."""
 
     authentication_classes = ()
     permission_classes = (AllowAny,)
 
-    @extend_schema(
-        tags=["Credentials"],
-        summary="Create an access key by signing in",
+    @describe(
+        "auth_login_create",
+        "Create an access key by signing in",
+        {200: inline_serializer("Key", {"status": serializers.CharField(), "data": KEY_DATA})},
         request=CredentialsSerializer,
-        responses={
-            200: inline_serializer(
-                "Key",
-                {
-                    "status": serializers.CharField(),
-                    "data": inline_serializer("KeyData", {"auth_key": serializers.CharField()}),
-                },
-            )
-        },
+        tags=["Credentials"],
         auth=[],
     )
     def post(self, request: Request) -> Response:
@@ -57,18 +58,7 @@ class ProfileView(APIView):
 
     authentication_classes = (BearerAuthentication, BasicAuthentication, BrowserSessionAuthentication)
 
-    @extend_schema(
-        tags=["Credentials"],
-        summary="Get the caller's profile",
-        responses=inline_serializer(
-            "Me",
-            {
-                "login": serializers.CharField(),
-                "email": serializers.CharField(),
-                "roles": serializers.ListField(child=serializers.CharField()),
-            },
-        ),
-    )
+    @describe("me_retrieve", "Get the caller's profile", {200: PROFILE}, tags=["Credentials"])
     def get(self, request: Request) -> Response:
         caller: Any = request.user
         return Response({"login": caller.login, "email": caller.email, "roles": sorted(caller.role_names)})

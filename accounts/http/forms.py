@@ -27,7 +27,7 @@ class SignInForm(forms.Form):
 
 
 class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Has no email field: a first sign-in through a provider matches accounts by email, so nobody may set it freely."""
+    """Has no email field, because a first sign-in through a provider matches accounts by email."""
 
     class Meta:
         model = User
@@ -75,7 +75,7 @@ class KeyForm(forms.Form):
 
 
 class OwnPasswordForm(PasswordChangeForm):
-    """Django's form with our labels, and with the lockout of the sign-in."""
+    """Django's form with our labels and the lockout after failed passwords."""
 
     def __init__(self, *args: Any, address: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

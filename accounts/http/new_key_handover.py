@@ -8,12 +8,12 @@ NEW_KEY_ENTRY = "new_key"
 
 
 def store_new_key(session: Any, page: str, name: str, secret: str) -> None:
-    """Keeps the key for the next page; encrypted, because sessions are rows of the database."""
+    """Stores the key for the next page, encrypted, because sessions are stored in the database."""
     session[NEW_KEY_ENTRY] = [page, name, encryption.encrypt(secret)]
 
 
 def take_new_key(session: Any, page: str) -> tuple[str, str] | None:
-    """Returns name and secret, once."""
+    """Returns name and secret and removes them from the session."""
     if session.get(NEW_KEY_ENTRY, [None])[0] != page:
         return None
     _, name, encrypted_secret = session.pop(NEW_KEY_ENTRY)

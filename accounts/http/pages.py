@@ -23,18 +23,18 @@ from system import properties
 from system.errors import NotFound, TooManyRequests
 from system.http import start_page
 
-# The page on which a key that is created here is shown.
+# The page that shows the keys created by `CreateKeyView`.
 ACCOUNT_PAGE = "account"
 
 
 class StartView(View):
-    """`/`: the welcome page or sign-in for a visitor, a plain start page for somebody signed in."""
+    """`/`: the start page for signed-in users; redirects visitors to the welcome page or to sign-in."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         if request.user.is_authenticated:
             return render(request, "pages/start.html", {"entries": start_page.entries(request)})
         welcome_url = str(properties.get(properties.WELCOME_PAGE))
-        # A welcome page that leads back here would redirect for ever; browsers remove dots from a path.
+        # A welcome page that leads back here would cause a redirect loop. Browsers remove dots from a path.
         leaves_start_page = posixpath.normpath(unquote(urlsplit(welcome_url).path)).strip("./") != ""
         return HttpResponseRedirect(welcome_url if leaves_start_page else reverse("login"))
 
@@ -46,7 +46,7 @@ def safe_redirect_path(request: HttpRequest, next_url: str) -> str:
 
 
 class SignInView(View):
-    """`/login/`: the password form; behind `?local=1` when another way to sign in is configured."""
+    """`/login/`: the password form, only with `?local=1` if there is another way to sign in."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         next_url = request.GET.get("next", "")
@@ -88,7 +88,7 @@ class SignInView(View):
 
 
 class SignOutView(View):
-    """`/logout/`: by POST only; ends at the sign-in page, never at `/`, which could sign in again."""
+    """`/logout/`: POST only; redirects to the sign-in page, because `/` could sign the user in again."""
 
     def post(self, request: HttpRequest) -> HttpResponse:
         responder = sign_in_hooks.run_sign_out_hooks(request)
@@ -136,7 +136,7 @@ class AccountFormView(AccountPageView):
 
 
 class AccountView(AccountPageView):
-    """`/account/`: the page, and the profile form."""
+    """`/account/`: shows the account page and saves the profile form."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         name, new_key = new_key_handover.take_new_key(request.session, ACCOUNT_PAGE) or (None, None)

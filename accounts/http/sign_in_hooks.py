@@ -1,6 +1,6 @@
-"""What other apps add to sign-in and sign-out: buttons on the sign-in page, and a last step at the provider.
+"""Hooks for other apps: buttons on the sign-in page, and a last step of sign-out at the provider.
 
-Apps register themselves here because `accounts` must not import `sso`.
+The apps register hooks, because `accounts` must not import `sso`.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from system.registry import Registry
 
 @dataclass(frozen=True)
 class SignInOption:
-    """A way to sign in other than by password."""
+    """An alternative to signing in with a password."""
 
     title: str
     url: str
@@ -23,7 +23,7 @@ SignOutResponder = Callable[[HttpRequest], HttpResponse]
 
 # Each returns None while its option is not available.
 SIGN_IN_OPTIONS: Registry[Callable[[HttpRequest], SignInOption | None]] = Registry()
-# These run before the session ends; what one returns builds the response afterwards.
+# These run before the session ends; the function that a hook returns builds the response afterwards.
 SIGN_OUT_HOOKS: Registry[Callable[[HttpRequest], SignOutResponder | None]] = Registry()
 
 

@@ -1,4 +1,4 @@
-"""People and what they hold: companies, users, roles, groups, access keys, sessions."""
+"""Models of companies, users, roles, groups, access keys and sessions."""
 
 from .access_keys import AccessKey
 from .failed_attempts import FailedAttempts

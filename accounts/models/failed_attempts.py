@@ -4,7 +4,7 @@ from django.db import models
 
 
 class FailedAttempts(models.Model):
-    """A counter of one window; the key ends in a hash, so that typed logins are not kept."""
+    """A counter of one window; the key ends in a hash, so that logins are not stored."""
 
     key = models.CharField(primary_key=True, max_length=64)
     started_at = models.DateTimeField()

@@ -30,7 +30,7 @@ class UserGroup(Record):
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     group = models.ForeignKey(Group, on_delete=models.CASCADE, related_name="memberships")
-    # The connection whose sign-in added the user; empty if a person did.
+    # The connection whose sign-in added the user; empty if a person added the user.
     source = models.CharField(max_length=32, db_collation="C", blank=True, default="", db_default="", editable=False)
     history = history_field()
 

@@ -39,14 +39,14 @@ class UserManager(BaseUserManager["User"]):
     def similar_to(self, user: User) -> models.QuerySet[User]:
         """Other users who may be mistaken for this one: with a similar login or the same name."""
         others = self.exclude(pk=user.pk).annotate(
-            bare_login=_similarity_key_sql("login"), bare_name=_similarity_key_sql(Concat("first_name", "last_name"))
+            login_key=_similarity_key_sql("login"), name_key=_similarity_key_sql(Concat("first_name", "last_name"))
         )
         name = similarity_key(user.first_name + user.last_name)
-        has_same_name = models.Q(bare_name=name) if name else models.Q()
-        return others.filter(models.Q(bare_login=similarity_key(user.login)) | has_same_name).order_by("login")
+        has_same_name = models.Q(name_key=name) if name else models.Q()
+        return others.filter(models.Q(login_key=similarity_key(user.login)) | has_same_name).order_by("login")
 
     def find_by_login(self, login: str) -> User | None:
-        """The user with this login; if case does not count, also one in another case when there is exactly one."""
+        """The user with this login; if case is ignored, also the only user whose login differs just in case."""
         exact_match = self.find_by_exact_login(login)
         if exact_match or properties.get(properties.CASE_SENSITIVE):
             return exact_match

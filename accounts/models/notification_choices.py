@@ -1,4 +1,4 @@
-"""What a user wants to be notified about; a user without a row gets every notification, in the list and by email."""
+"""The notification settings of users. A user without a row gets all notifications, in the list and by email."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models

@@ -14,7 +14,7 @@ from system.records.record import Record
 
 
 class Role(Record):
-    """A role; it may contain other roles, whose rights its holders get as well."""
+    """A role. Users with this role also have the roles that it contains."""
 
     table_columns = ("name", "description", "contains", "grantable_by_sign_in")
     references = {"contains": "sys_role"}

@@ -15,10 +15,10 @@ from django.utils import timezone
 ADDRESS_KEY = "signed_in_from"
 BROWSER_KEY = "signed_in_with"
 PROVIDER_SESSION_KEY = "provider_session"
-# Anybody can begin as many of these as they like; it outlasts an attempt to sign in.
+# For sessions without a user, which anyone can create. Longer than a sign-in attempt lasts.
 ANONYMOUS_LIFETIME = timedelta(minutes=15)
 
-# The first match counts: most browsers also send the names that follow theirs here.
+# The first match counts, because most browsers also send names that come later in this list.
 BROWSERS = (
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
@@ -42,17 +42,17 @@ PROGRAM_PATTERN = re.compile(r"[A-Za-z][\w .-]{0,40}")
 
 
 def hash_session_key(session_key: str) -> str:
-    """The stored form of a session key. A copy of the database opens no session."""
+    """The stored form of a session key. The keys cannot be recovered from a copy of the database."""
     return hashlib.sha256(session_key.encode()).hexdigest()[:40]
 
 
 class Session(AbstractBaseSession):
-    """One signed-in browser, or one on its way there."""
+    """A browser that is signed in or is signing in."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="sessions")
     address = models.CharField(max_length=45, blank=True, default="")
     browser = models.CharField(max_length=200, blank=True, default="")
-    # Which session of an identity provider it began with, if any (single sign-on knows more).
+    # The id of the `ProviderSession` of the `sso` app, if the user signed in through a provider.
     provider_session = models.CharField(max_length=32, blank=True, default="", db_index=True)
     started_at = models.DateTimeField(default=timezone.now)
 
@@ -120,7 +120,7 @@ def stored_session_key(store: Any) -> str:
 
 
 def describe_user_agent(user_agent: str) -> str:
-    """The browser and system of a User-Agent header: a guess to recognize a session by, not to decide by.
+    """Guesses browser and system from a User-Agent header; for display only.
 
     >>> describe_user_agent("Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/126.0 Safari/537.36 Edg/126.0")
     'Edge on Windows'

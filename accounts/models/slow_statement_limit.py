@@ -1,7 +1,7 @@
-"""Users whose statements hit the time limit: for a minute, their requests run one at a time.
+"""Limits users whose statements hit the time limit: for a minute, their requests run one at a time.
 
-The two columns come with the user, who is read for the credentials anyway, so every web process of every host knows
-who is limited, and nobody else pays for it.
+The two columns are read with the user during authentication, so every web process on every host knows the limit
+without an additional query.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ LIMIT_DURATION = timedelta(seconds=60)
 
 
 class SlowStatementLimit(models.Model):
-    # Statements that hit the time limit, each soon after the one before, and the time of the last.
+    # The number of recent, consecutive statements that hit the time limit, and the time of the last.
     slow_statements = models.PositiveSmallIntegerField(default=0, db_default=0, editable=False)
     slow_at = models.DateTimeField(null=True, editable=False)
 
@@ -30,7 +30,7 @@ class SlowStatementLimit(models.Model):
 
     @property
     def is_limited(self) -> bool:
-        """A clock that jumps ends the limit, and never extends it."""
+        """A changed clock may end the limit early, but never extends it."""
         if self.slow_statements < MAX_SLOW_STATEMENTS or self.slow_at is None:
             return False
         return abs(timezone.now() - self.slow_at) < LIMIT_DURATION
@@ -39,19 +39,19 @@ class SlowStatementLimit(models.Model):
         rows = type(self)._base_manager.filter(pk=self.pk)
         is_consecutive = Q(slow_at__range=(Now() - LIMIT_DURATION, Now()))
         count = Case(When(is_consecutive, then=Least(F("slow_statements") + 1, MAX_SLOW_STATEMENTS)), default=1)
-        # The response does not depend on it: the disk may be full, or the user deleted.
+        # Errors are ignored: the disk may be full, or the user deleted.
         with suppress(Error, ObjectDoesNotExist):
             rows.update(slow_statements=count, slow_at=Now())
-            # The process caches this object with the key.
+            # This object too, because the process caches it with the access key.
             self.slow_statements, self.slow_at = rows.values_list("slow_statements", "slow_at").get()
 
-    def one_at_a_time(self) -> AbstractContextManager[None]:
-        """Around a request of this user; raises TooManyRequests if the user is limited and another one is running."""
+    def limit_requests(self) -> AbstractContextManager[None]:
+        """Wraps a request of this user. Raises TooManyRequests if the user is limited and another request runs."""
         return self._lock_requests() if self.is_limited else nullcontext()
 
     @contextmanager
     def _lock_requests(self) -> Iterator[None]:
-        # A lock of the session, because a request can have several transactions; it ends with a lost connection.
+        # A session-level lock, because a request can have several transactions. A lost connection releases it.
         if not self._call_lock_function("pg_try_advisory_lock"):
             raise TooManyRequests(
                 "Your recent queries exceeded the time limit. For a minute, only one of your requests can run at a "

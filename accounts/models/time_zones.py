@@ -1,4 +1,4 @@
-"""The time zones that a person can choose: those that Python and the database both know."""
+"""The time zones that a user can choose: those that both Python and the database know."""
 
 from datetime import UTC, tzinfo
 from functools import cache
@@ -11,9 +11,9 @@ from system.plain_sql import fetch_rows
 
 @cache
 def names() -> tuple[str, ...]:
-    in_database = {name for (name,) in fetch_rows("SELECT name FROM pg_timezone_names")}
-    places = {name for name in available_timezones() if "/" in name and not name.startswith("Etc/")}
-    return ("UTC", *sorted(places & in_database))
+    database_names = {name for (name,) in fetch_rows("SELECT name FROM pg_timezone_names")}
+    python_names = {name for name in available_timezones() if "/" in name and not name.startswith("Etc/")}
+    return ("UTC", *sorted(python_names & database_names))
 
 
 def check_name(name: str) -> None:
@@ -23,5 +23,5 @@ def check_name(name: str) -> None:
 
 @cache
 def zone_of(name: str) -> tzinfo:
-    """A zone that is no longer known counts as UTC."""
+    """Returns UTC for a name that is no longer known."""
     return UTC if name == "UTC" or name not in names() else ZoneInfo(name)

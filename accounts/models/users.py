@@ -96,7 +96,7 @@ class User(Record, SlowStatementLimit, AbstractBaseUser):
         ]
 
     def __str__(self) -> str:
-        """With the login, since two may have one name."""
+        """Includes the login, because two users may have the same name."""
         return f"{self.display_name} ({self.login})" if self.display_name != self.login else self.login
 
     @property
@@ -105,10 +105,10 @@ class User(Record, SlowStatementLimit, AbstractBaseUser):
 
     @classmethod
     def normalize_username(cls, username: str) -> str:
-        return composed(username)  # beyond that, case counts
+        return composed(username)  # keeps the case
 
     def save(self, *args: Any, **options: Any) -> None:
-        """Normalizes the login; an older one keeps its form while another user has the normalized form."""
+        """Normalizes the login; an existing login stays as it is while another user has the normalized form."""
         normalized_login = composed(self.login)
         if self.login != normalized_login:
             others = User.objects.filter(login=normalized_login)
@@ -147,7 +147,7 @@ class User(Record, SlowStatementLimit, AbstractBaseUser):
         return roles.closure(set(role_ids))
 
     def change_password(self, password: str) -> None:
-        """Sets a password on behalf of the user: ends sessions and keys from API sign-ins, keeps named keys."""
+        """Sets the password, ends all sessions and deletes the keys from API sign-ins; named keys are kept."""
         with transaction.atomic():
             self.set_password(password)
             self.save(update_fields=["password"])

@@ -10,14 +10,14 @@ from django.db import connection
 
 @dataclass(frozen=True)
 class Cost:
-    """The average of one call."""
+    """The average cost of one call."""
 
     wall_ms: float
     cpu_ms: float
 
 
 def backend_cpu_s() -> float:
-    """CPU time of the database process of this connection, in nanosecond resolution."""
+    """CPU time of the database process of this connection, with nanosecond resolution."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         pid = cursor.fetchone()[0]
@@ -26,7 +26,7 @@ def backend_cpu_s() -> float:
 
 
 def measure_cost(function: Callable[[Any], Any], inputs: Sequence[Any]) -> Cost:
-    """The average over all inputs, after five calls that warm up."""
+    """The average over all inputs, after five warm-up calls."""
     for item in inputs[:5]:
         function(item)
     cpu_before_s, started_at = backend_cpu_s(), time.perf_counter()

@@ -30,7 +30,7 @@ from collections_app.queue import leases, worker_signals  # noqa: E402
 from config.runtime.up import WORKER_COMMAND  # noqa: E402
 from tests.collections_app.extract.samples import pdf  # noqa: E402
 
-CHARACTERS_PER_CHUNK = 800  # the chunk size less the overlap
+CHARACTERS_PER_CHUNK = 800  # the chunk size minus the overlap
 TEXT_COUNT = 20
 PAGE_COUNT, LINES_PER_PAGE, LINE_WIDTH = 30, 55, 90
 TIMEOUT_S = 1_200
@@ -38,10 +38,10 @@ TIMEOUT_S = 1_200
 
 def invented_text(first_number: int, chunks: int) -> str:
     """A text of about this many chunks."""
-    missing_length, paragraphs, number = chunks * CHARACTERS_PER_CHUNK, [], first_number
-    while missing_length > 0:
+    remaining_length, paragraphs, number = chunks * CHARACTERS_PER_CHUNK, [], first_number
+    while remaining_length > 0:
         paragraphs.append(InventedText().chunk(number))
-        missing_length -= len(paragraphs[-1]) + 2
+        remaining_length -= len(paragraphs[-1]) + 2
         number += 1
     return "\n\n".join(paragraphs)
 
@@ -62,7 +62,7 @@ def own_cpu_s() -> float:
 
 
 @contextmanager
-def measured_step(costs: dict[str, list[float]], name: str) -> Iterator[None]:
+def measure_step(costs: dict[str, list[float]], name: str) -> Iterator[None]:
     usage_before = (time.perf_counter(), own_cpu_s(), backend_cpu_s())
     yield
     usage_after = (time.perf_counter(), own_cpu_s(), backend_cpu_s())
@@ -78,12 +78,12 @@ def measure_steps(collection: Collection, chunks: int) -> None:
     with suppress(leases.LeaseLost):  # the version is ready, and its lease has ended
         while True:
             version = leases.leased_version(store_result.version.pk, store_result.lease_token)
-            with measured_step(costs, version.state):
+            with measure_step(costs, version.state):
                 STEPS[version.state](version, inf)
     count = version.chunks_count
     print(f"one text of {count:,} chunks")
     print(f"{'step':<12}{'wall s':>9}{'own CPU s':>11}{'database CPU s':>16}{'chunks/s':>10}")
-    costs["in all"] = [sum(cost[index] for cost in costs.values()) for index in range(3)]
+    costs["total"] = [sum(cost[index] for cost in costs.values()) for index in range(3)]
     for name, (wall_s, process_s, database_s) in costs.items():
         print(f"{name:<12}{wall_s:>9.2f}{process_s:>11.2f}{database_s:>16.2f}{count / wall_s:>10.0f}", flush=True)
 

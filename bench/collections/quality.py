@@ -45,24 +45,24 @@ def mean_scores(
     collection: Collection, question_set: QuestionSet, mode: str, alpha: float | None = None
 ) -> dict[str, float]:
     """The means over the questions."""
-    figures: dict[str, list[float]] = {"nDCG@10": [], "recall@10": [], "in 4,000": [], "ms": []}
+    scores: dict[str, list[float]] = {"nDCG@10": [], "recall@10": [], "in 4,000": [], "ms": []}
     for question in question_set.questions:
         started_at = time.perf_counter()
         results = pipeline.search(
             [collection],
             pipeline.SearchRequest(query=question.text, k=MAX_PASSAGES, filter=Filter(), mode=mode, alpha=alpha),
         )
-        figures["ms"].append(1000 * (time.perf_counter() - started_at))
+        scores["ms"].append(1000 * (time.perf_counter() - started_at))
         doc_ids = [hit.doc_id for hit in results.hits]
         passages = [(hit.doc_id, hit.page_content) for hit in results.hits]
-        figures["nDCG@10"].append(ndcg(doc_ids, question.doc_id))
-        figures["recall@10"].append(recall(doc_ids, question.doc_id))
-        figures["in 4,000"].append(context_recall(passages, question.doc_id, question.answers))
-    return {name: mean(values) for name, values in figures.items()}
+        scores["nDCG@10"].append(ndcg(doc_ids, question.doc_id))
+        scores["recall@10"].append(recall(doc_ids, question.doc_id))
+        scores["in 4,000"].append(context_recall(passages, question.doc_id, question.answers))
+    return {name: mean(values) for name, values in scores.items()}
 
 
-def table_row(name: str, mode: str, figures: dict[str, float]) -> str:
-    return f"{name:<9}{mode:<9}" + "".join([f"{value:>11.3f}" for value in figures.values()])
+def table_row(name: str, mode: str, scores: dict[str, float]) -> str:
+    return f"{name:<9}{mode:<9}" + "".join([f"{value:>11.3f}" for value in scores.values()])
 
 
 def target_lines(question_set: QuestionSet, results: dict[str, dict[str, float]]) -> list[str]:
@@ -86,7 +86,7 @@ def measure_sets(question_sets: Sequence[QuestionSet]) -> None:
         collection = load_question_set(question_set)
         elapsed_s = time.perf_counter() - started_at
         results = {mode: mean_scores(collection, question_set, mode) for mode in SEARCH_MODES}
-        print("\n".join([table_row(question_set.name, mode, figures) for mode, figures in results.items()]))
+        print("\n".join([table_row(question_set.name, mode, scores) for mode, scores in results.items()]))
         chunks = sum(Version.objects.filter(collection=collection).values_list("chunks_count", flat=True))
         counts = f"{len(question_set.documents)} documents, {chunks} chunks, {len(question_set.questions)} questions"
         languages = Version.objects.filter(collection=collection).values_list("text_configuration", flat=True)

@@ -14,18 +14,18 @@ from tests.config.stack import environment, free_port
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run bench collections", description=__doc__)
     parser.add_argument("--data", type=Path, help="a folder with question sets: xquad/xquad.*.json, covidqa/*.json")
-    parser.add_argument("--sets", default="", help="only these, such as en,covidqa")
-    parser.add_argument("--questions", type=int, default=0, help="at most this many of each set, evenly spread")
+    parser.add_argument("--sets", default="", help="use only these sets, such as en,covidqa")
+    parser.add_argument("--questions", type=int, default=0, help="use at most this many of each set, evenly spread")
     parser.add_argument(
-        "--scale", type=int, default=0, help="instead: this many chunks of text, varied from DATA or invented"
+        "--scale", type=int, default=0, help="measure search cost in this many chunks, varied from DATA or invented"
     )
-    parser.add_argument("--collections", type=int, default=1, help="in this many collections (with --scale)")
-    parser.add_argument("--ingest", type=int, default=0, help="instead: the cost of loading about this many chunks")
-    parser.add_argument("--headings", action="store_true", help="instead: questions about this documentation")
+    parser.add_argument("--collections", type=int, default=1, help="number of collections (with --scale)")
+    parser.add_argument("--ingest", type=int, default=0, help="measure the cost of loading this many chunks")
+    parser.add_argument("--headings", action="store_true", help="ask questions about this documentation")
     arguments = parser.parse_args(argv)
     if not (arguments.data or arguments.scale or arguments.ingest or arguments.headings):
         parser.error(
-            "give --data or --headings to measure search quality, --scale for search cost, --ingest for loading cost"
+            "use --data or --headings to measure search quality, --scale for search cost, --ingest for loading cost"
         )
     return arguments
 

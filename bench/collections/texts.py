@@ -36,7 +36,7 @@ def vocabulary() -> tuple[str, ...]:
 
 @cache
 def cumulative_weights() -> tuple[float, ...]:
-    """A word is as frequent as its rank in the vocabulary says, as in every language (Zipf's law)."""
+    """Word frequencies by rank in the vocabulary, as in natural languages (Zipf's law)."""
     return tuple(accumulate(1 / (rank + 3) for rank in range(VOCABULARY_SIZE)))
 
 
@@ -54,7 +54,7 @@ class InventedText:
     """Chunks of invented words."""
 
     def chunk(self, number: int) -> str:
-        """Ten chunks in a row belong to one document and one topic."""
+        """Ten consecutive chunks belong to one document and one topic."""
         rng = random.Random(number)
         common_words = rng.choices(vocabulary(), cum_weights=cumulative_weights(), k=WORDS_PER_CHUNK * 3 // 4)
         topic_sample = rng.choices(topic_words(number // 10 % TOPIC_COUNT), k=WORDS_PER_CHUNK // 4)
@@ -71,7 +71,7 @@ class InventedText:
 
 
 class RewordedText:
-    """The sentences of question sets in their order; some of them, and some of their words, are exchanged."""
+    """The sentences of question sets in their order, with some sentences and words exchanged."""
 
     def __init__(self, question_sets: Sequence[QuestionSet]) -> None:
         texts = [text for question_set in question_sets for text in question_set.documents.values()]
@@ -80,7 +80,7 @@ class RewordedText:
         self._questions = [question.text for question_set in question_sets for question in question_set.questions]
 
     def chunk(self, number: int) -> str:
-        """Ten chunks in a row belong to one document: consecutive sentences from a random position."""
+        """Ten consecutive chunks belong to one document: adjacent sentences from a random position."""
         rng = random.Random(number)
         position = random.Random(number // 10).randrange(len(self._sentences)) + SENTENCES_PER_CHUNK * (number % 10)
         sentences = []

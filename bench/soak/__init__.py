@@ -1,4 +1,4 @@
-"""`./run bench soak`: many callers at once while each part of the product is killed or restarted in turn."""
+"""`./run bench soak`: many concurrent callers while each part of the product is killed or restarted in turn."""
 
 from bench.soak import run
 

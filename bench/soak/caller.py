@@ -12,7 +12,7 @@ from bench.soak.tally import NO_RESPONSE, RETRY_STATUSES, Tally
 
 RETRY_TIMEOUT_S = 180.0
 MAX_RETRY_WAIT_S = 1.0
-# The first request with the same key is still running, or its process was killed and this is not known yet.
+# The first request with the same key is still running, or its process was killed and the server has not noticed yet.
 IN_PROGRESS_CODE = "idempotency_in_progress"
 
 

@@ -19,7 +19,7 @@ RECOVERY_TIMEOUT_S = 120.0
 OUTAGE_S = 3.0
 POLL_INTERVAL_S = 0.5
 # The response of `/readyz` is cached for a second.
-READINESS_LIFETIME_S = 1.1
+READINESS_CACHE_S = 1.1
 COMMAND_PATTERNS = ("web_server", " worker ")  # beat is a child of the worker
 
 
@@ -50,7 +50,7 @@ class FaultInjector:
             self.results.append(f"{name}: recovered after {time.monotonic() - started_at:.1f} s")
 
     def count_expected_processes(self) -> dict[str, int]:
-        """The numbers before the first fault. Later a worker process may just be replaced after its last task."""
+        """Counted before the first fault, because later a worker process may be about to be replaced."""
         expected_counts = self._count_processes()
         while 0 in expected_counts.values() or expected_counts != self._count_processes():
             time.sleep(POLL_INTERVAL_S)
@@ -62,7 +62,7 @@ class FaultInjector:
         deadline = time.monotonic() + RECOVERY_TIMEOUT_S
         while time.monotonic() < deadline:
             if self._has_recovered(expected_counts):
-                time.sleep(READINESS_LIFETIME_S)
+                time.sleep(READINESS_CACHE_S)
                 if self._has_recovered(expected_counts):
                     return
             time.sleep(POLL_INTERVAL_S)
@@ -102,12 +102,12 @@ class FaultInjector:
 
     def rolling_restart(self) -> None:
         self.stack.process.send_signal(signal.SIGHUP)
-        former_ids = {process.pid for process in self.working_processes("web_server")}
+        old_pids = {process.pid for process in self.working_processes("web_server")}
         deadline = time.monotonic() + RECOVERY_TIMEOUT_S
-        while former_ids and time.monotonic() < deadline:
+        while old_pids and time.monotonic() < deadline:
             time.sleep(POLL_INTERVAL_S)
             with suppress(AssertionError, psutil.Error):  # during its `exec` the parent has no command line
-                former_ids &= {process.pid for process in self.working_processes("web_server")}
+                old_pids &= {process.pid for process in self.working_processes("web_server")}
 
     def restart_postgres(self) -> None:
         self.servers.stop("postgres", signal.SIGQUIT)

@@ -1,4 +1,4 @@
-"""Follows the change feed of a table during a soak. It must return each state of a record once, in their order."""
+"""Follows the change feed of a table during a soak. It must return each version of a record once, in order."""
 
 import threading
 from dataclasses import dataclass, field
@@ -34,11 +34,11 @@ class FeedReader:
             self.caller.tally.add_error(f"the feed was answered with {response.status} {response.body}")
             return 0
         for entry in response.body["data"]:
-            self.take(entry)
+            self.record_entry(entry)
         self.cursor = response.body["cursor"]
         return len(response.body["data"])
 
-    def take(self, entry: dict[str, Any]) -> None:
+    def record_entry(self, entry: dict[str, Any]) -> None:
         sys_id = entry["sys_id"]
         if sys_id in self.removed_ids:
             self.caller.tally.add_error(f"the feed returned {entry} after its removal")
@@ -55,9 +55,9 @@ class FeedReader:
         while self.read_page():
             pass
         # Tasks that existed before the log are not in it.
-        logged = "SELECT record_id FROM sys_change"
-        query = f"SELECT sys_id, sys_version FROM records.task WHERE sys_id IN ({logged})"
-        stored: dict[str, int] = dict(connection.execute(query).fetchall())
-        if stored != self.versions:
-            missed = {key: version for key, version in stored.items() if self.versions.get(key) != version}
-            self.caller.tally.add_error(f"the feed missed {missed or self.versions.keys() - stored.keys()}")
+        logged_ids = "SELECT record_id FROM sys_change"
+        query = f"SELECT sys_id, sys_version FROM records.task WHERE sys_id IN ({logged_ids})"
+        stored_versions: dict[str, int] = dict(connection.execute(query).fetchall())
+        if stored_versions != self.versions:
+            missed = {key: version for key, version in stored_versions.items() if self.versions.get(key) != version}
+            self.caller.tally.add_error(f"the feed missed {missed or self.versions.keys() - stored_versions.keys()}")

@@ -18,7 +18,7 @@ from tests.config.stack import Stack, eventually
 KILLS_PER_RECOVERY = 10
 MAX_OUTAGE_S = 3.0
 START_TIMEOUT_S = 120.0
-# One in ten kills of workers: the supervisor waits up to 30 s before it starts the next parent.
+# Rarely, because the supervisor waits up to 30 s before it starts the next parent.
 PARENT_KILL_RATE = 0.1
 
 
@@ -68,7 +68,7 @@ Kill = Callable[[KillInjector], str]
 
 
 def kill_worker(injector: KillInjector) -> str:
-    """Kills a worker process, or their parent, whose children the supervisor then ends."""
+    """Kills one worker process or the parent of all; then the supervisor kills the others."""
     if injector.rng.random() < PARENT_KILL_RATE:
         injector.stack.child(" worker ").kill()
         return "the parent of the workers"
@@ -89,7 +89,7 @@ def kill_postgres(injector: KillInjector) -> str:
 
 
 def try_start_postgres(servers: SharedServers) -> bool:
-    """Whether PostgreSQL started. It cannot while a process of the killed server runs its last statement."""
+    """Returns False if PostgreSQL cannot start yet, because a process of the killed server is still running."""
     try:
         servers.start_postgres()
     except AssertionError:

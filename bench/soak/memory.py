@@ -1,4 +1,4 @@
-"""Samples memory during a soak: that of the largest process of each kind."""
+"""Samples the memory of the largest process of each kind during a soak."""
 
 import threading
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ class MemorySampler:
                 self.samples_mb[kind].append(max(process_mb))
 
     def report_lines(self) -> list[str]:
-        """Medians of the second and the last quarter, and the maximum. In the first quarter, code is still loaded."""
+        """Medians of the second and last quarter, and the maximum. In the first quarter, code is still loaded."""
         lines = []
         for kind, samples in self.samples_mb.items():
             quarter = max(1, len(samples) // 4)
@@ -39,7 +39,7 @@ class MemorySampler:
 
 
 @contextmanager
-def sampled_memory(stack: Stack) -> Iterator[MemorySampler]:
+def sample_memory(stack: Stack) -> Iterator[MemorySampler]:
     memory, stop_event = MemorySampler(stack), threading.Event()
 
     def take_samples() -> None:

@@ -15,7 +15,7 @@ import psycopg
 from bench.soak.caller import Caller
 from bench.soak.faults import FaultInjector
 from bench.soak.feed_reader import FeedReader
-from bench.soak.memory import MemorySampler, sampled_memory
+from bench.soak.memory import MemorySampler, sample_memory
 from bench.soak.new_users import NewUsers
 from bench.soak.sign_ins import provider_with_new_users
 from bench.soak.tally import Tally, Timing, percentile
@@ -34,7 +34,7 @@ COMPLETION_TIMEOUT_S = 300.0
 
 @dataclass(frozen=True)
 class SoakResult:
-    """What happened during a soak."""
+    """The results of a soak."""
 
     tally: Tally
     timings: dict[str, list[Timing]]
@@ -78,7 +78,7 @@ def run_soak(
     tally = Tally()
     key = manage("key", "admin", "soak", env=stack.env).stdout.strip()
     injector = injector_class(servers, stack, tally)
-    with provider_with_new_users(stack) as idp, sampled_memory(stack) as memory_sampler:
+    with provider_with_new_users(stack) as idp, sample_memory(stack) as memory_sampler:
         new_users = NewUsers(stack, idp, tally)
         workloads = [
             Workload(f"caller{number}", Caller(stack.port, key, tally), new_users.sign_in)
@@ -96,7 +96,7 @@ def run_soak(
             stop_event.set()
             for future in (fault_future, *workload_futures):
                 future.result()
-        elapsed_s, timings = time.monotonic() - started_at, tally.timings_so_far()
+        elapsed_s, timings = time.monotonic() - started_at, tally.copy_timings()
         with psycopg.connect(servers.postgres.url, autocommit=True) as connection:
             check_result(connection, tally, workloads, new_users.sign_in_count)
             feed_reader.check_all(connection)
@@ -106,7 +106,7 @@ def run_soak(
 def check_result(
     connection: psycopg.Connection, tally: Tally, workloads: Sequence[Workload], sign_in_count: int
 ) -> None:
-    """Waits for the worker, then checks the responses of the product and that nothing exists twice in the database."""
+    """Waits for the worker, then checks the responses of the product, and the database for duplicates."""
     queries = (UNFINISHED, QUEUE_LENGTH)
     eventually(
         lambda: [connection.execute(query).fetchone() for query in queries] == [(0,), (0,)], COMPLETION_TIMEOUT_S

@@ -1,4 +1,4 @@
-"""Signs in new users through a provider, as a browser that waits and retries when a page asks it to."""
+"""Signs in new users through a provider, like a browser that waits and retries when a page requests it."""
 
 import http.client
 import itertools
@@ -28,7 +28,7 @@ certificate_updates.refresh_certificates(setting, reason="form")
 
 
 class Browser:
-    """One user's way to the provider and back; retries as the waiting page does, and starts over when asked to."""
+    """Signs in one user through the provider; retries like the waiting page, and starts over if a page requests it."""
 
     def __init__(self, stack: Stack) -> None:
         self.port = stack.port
@@ -100,7 +100,7 @@ def create_connection(stack: Stack, idp: HostileProvider) -> None:
 
 @contextmanager
 def provider_with_new_users(stack: Stack) -> Iterator[HostileProvider]:
-    """A provider that the product is connected to. Every sign-in there is that of a new user."""
+    """A provider that is connected to the product and signs in a new user each time."""
     numbers = itertools.count(1)
     with HostileProvider() as idp:
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-# The statuses that ask for a retry during an outage, and the one that stands for an unreachable web server.
+# Statuses that ask for a retry during an outage, and the value that stands for no response.
 RETRY_STATUSES = frozenset({429, 503})
 NO_RESPONSE = 0
-# After an outage: connections are opened again, and cached states of other parts expire.
+# Time after an outage in which connections are reopened, and cached states of other parts expire.
 SETTLING_TIME_S = 3.0
 
 
@@ -64,7 +64,7 @@ class Tally:
         with self._lock:
             self.timings.setdefault(kind, []).append(Timing(1000 * last_try_s, 1000 * total_s))
 
-    def timings_so_far(self) -> dict[str, list[Timing]]:
+    def copy_timings(self) -> dict[str, list[Timing]]:
         with self._lock:
             return {kind: list(timing) for kind, timing in self.timings.items()}
 

@@ -1,4 +1,4 @@
-"""The requests of one caller, who knows the result: no other caller changes its records and documents."""
+"""The requests of one caller, with known results: no other caller changes its records and documents."""
 
 import random
 import threading
@@ -136,7 +136,7 @@ class Workload:
                 self.acknowledged_write_count += 1
 
     def check_search(self) -> None:
-        """Checks that a search finds only passages of own documents. `check_all` checks that it finds all."""
+        """Checks that a search finds only passages of the caller's documents. `check_all` checks that it finds all."""
         response = self.search(f"{self.rng.choice(WORDS)} {self.rng.choice(WORDS)}")
         for row in response.body if self.check_status(response, 200, "a search") else ():
             if row["doc_id"] not in self.documents or row["metadata"] != {"of": self.name}:

@@ -1,4 +1,4 @@
-"""CPU of a request of the Table API, compared with idiomatic DRF or with an earlier commit."""
+"""CPU time of Table API requests, compared with idiomatic DRF or with an earlier commit."""
 
 
 def main(argv: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The measured requests, as a table; the same work through the Table API and through DRF."""
+"""The measured requests: the same work through the Table API and through DRF."""
 
 import json
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class Case:
     method: str = "GET"
     body: str = ""
     status: int = 200
-    # How many requests of the other kind it replaces.
+    # The number of single requests that it replaces.
     size: int = 1
 
     def requests(self, port: int, key: str) -> list[bytes]:

@@ -74,7 +74,7 @@ class Client:
 
 
 def run_load(job: LoadJob) -> LoadResult:
-    """Sends requests for the duration of the job; the last responses are waited for and counted."""
+    """Sends requests for the duration of the job, then waits for the last responses and counts them too."""
     clients = [Client(job, number) for number in range(job.client_count)]
     durations_s: list[float] = []
     waiting_count = len(clients)

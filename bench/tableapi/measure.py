@@ -25,10 +25,10 @@ class Contender:
 
     def measure_slice(self, client_count: int, duration_s: float) -> "Measurement":
         requests = self.case.requests(self.product.port, self.product.key)
-        before = self.product.cpu_s()
+        cpu_before_s = self.product.cpu_s()
         result = load.run_load(load.LoadJob(self.product.port, requests, self.case.status, client_count, duration_s))
         cpu_s = self.product.cpu_s()
-        cpu_s.subtract(before)
+        cpu_s.subtract(cpu_before_s)
         request_count = result.request_count * self.case.size
         return Measurement(request_count, result.duration_s, cpu_s, result.median_ms)
 

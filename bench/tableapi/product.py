@@ -52,7 +52,7 @@ class Product:
             "SVC_WEB_PROCESSES": "1",
             "ALLOWED_HOSTS": "127.0.0.1",
             "DEBUG": "0",
-            "PYTHONHASHSEED": "0",  # random dictionary layouts differ by some per cent
+            "PYTHONHASHSEED": "0",  # random dictionary layouts differ by a few percent
             "SECRET_KEY": Fernet.generate_key().decode(),
             "SVC_SECRET_KEYS": Fernet.generate_key().decode(),
             **settings,

@@ -59,14 +59,14 @@ def run_copy(connection: "psycopg.Connection[Any]") -> int:
         return sum(map(len, lines))
 
 
-def seconds(action: Callable[[], object]) -> float:
+def elapsed_s(action: Callable[[], object]) -> float:
     started_at = time.perf_counter()
     action()
     return time.perf_counter() - started_at
 
 
-def compare_queries(product: Product, rounds: int) -> None:
-    """One after the other in each round; the ratio is the median of the rounds."""
+def compare_queries(product: Product, round_count: int) -> None:
+    """Runs both in turn in each round; the ratio is the median of the rounds."""
     with product.database() as connection:
         pairs: list[tuple[str, Callable[[], object], Callable[[], object]]] = [
             (
@@ -81,8 +81,8 @@ def compare_queries(product: Product, rounds: int) -> None:
         pairs.append(("CSV of 10 columns, against COPY", csv, partial(run_copy, connection)))
         for name, request, statement in pairs:
             request(), statement()  # caches and plans
-            times = [(seconds(request), seconds(statement)) for _ in range(rounds)]
-            ratios = sorted(ours / theirs for ours, theirs in times)
-            ours, theirs = (median(column) for column in zip(*times, strict=True))
+            timings = [(elapsed_s(request), elapsed_s(statement)) for _ in range(round_count)]
+            ratios = sorted(request_s / sql_s for request_s, sql_s in timings)
+            request_s, sql_s = (median(column) for column in zip(*timings, strict=True))
             spread = f"{ratios[0]:.2f} to {ratios[-1]:.2f}"
-            print(f"{name:<42}{ours:8.3f} s{theirs:8.3f} s   ratio {median(ratios):.2f} ({spread})")
+            print(f"{name:<42}{request_s:8.3f} s{sql_s:8.3f} s   ratio {median(ratios):.2f} ({spread})")

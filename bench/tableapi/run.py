@@ -89,7 +89,7 @@ def differing_columns(rows: Sequence[dict[str, Any]], baseline_rows: Sequence[di
 
 
 def check_write(case: Case, data: Sequence[dict[str, Any]], product: Product) -> None:
-    """Requires that the record contains what was sent."""
+    """Requires that the record contains the values that were sent."""
     (stored_record,) = product.call("GET", f"{cases.TABLE}/{data[0]['sys_id']}")["data"]
     if cases.EXPECTED_VALUES[case.name].items() - {name: str(value) for name, value in stored_record.items()}.items():
         raise SystemExit(f"{product.name}: {case.name} did not store what was sent: {stored_record}")
@@ -116,7 +116,7 @@ def pairs_with_single_requests(product: Product) -> list[Pair]:
 
 
 def measure_pairs(pairs: Sequence[Pair], arguments: argparse.Namespace) -> dict[Pair, list[Comparison]]:
-    """Each run has new processes, because two processes of the same code can differ by some per cent. A product
+    """Each run has new processes, because two processes of the same code can differ by a few percent. A product
     starts before the floor, which uses its database."""
     results = defaultdict(list)
     products = {contender.product.name: contender.product for pair in pairs for contender in pair}

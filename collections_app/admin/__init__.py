@@ -17,7 +17,7 @@ from collections_app.models.documents import UNFINISHED_STATES, VersionState
 from system.admin_site import dashboard
 from system.http import start_page
 
-# Processing takes seconds. A document that waits longer than this waits because of a fault.
+# Processing takes seconds. A document that waits longer than this indicates a fault.
 MAX_QUEUE_AGE = timedelta(minutes=15)
 
 dashboard.register_links(
@@ -43,14 +43,14 @@ def document_tile(request: HttpRequest) -> dashboard.Tile | None:
     unfinished_versions = Version.objects.filter(
         collection__in=ids, document__deleted_at__isnull=True, state__in=UNFINISHED_STATES
     )
-    oldest_time = unfinished_versions.aggregate(Min("created_at"))["created_at__min"]
-    is_late = oldest_time is not None and timezone.now() - oldest_time > MAX_QUEUE_AGE
+    oldest_created_at = unfinished_versions.aggregate(Min("created_at"))["created_at__min"]
+    is_overdue = oldest_created_at is not None and timezone.now() - oldest_created_at > MAX_QUEUE_AGE
     ready, empty = (totals.by_state.get(state, 0) for state in (VersionState.READY, VersionState.EMPTY))
-    failed_text = "" if totals.failed else ", 0 failed"
-    states_text = f"ready, {empty} empty, {totals.unfinished} in progress{failed_text}"
+    failed_text = "" if totals.failed_count else ", 0 failed"
+    states_text = f"ready, {empty} empty, {totals.unfinished_count} in progress{failed_text}"
     caption = f"document{pluralize(ready)} {states_text}, in {len(ids)} collection{pluralize(len(ids))}."
-    warnings = [f"{totals.failed} failed."] if totals.failed else []
-    if is_late:
-        warnings.append(f"The oldest queued document has been waiting for {timesince(oldest_time)}.")
-    url = dashboard.Link("", "", "collections_app.Document").url + ("?state=failed" if totals.failed else "")
+    warnings = [f"{totals.failed_count} failed."] if totals.failed_count else []
+    if is_overdue:
+        warnings.append(f"The oldest queued document has been waiting for {timesince(oldest_created_at)}.")
+    url = dashboard.Link("", "", "collections_app.Document").url + ("?state=failed" if totals.failed_count else "")
     return dashboard.Tile("Documents", str(ready), caption, url, "folder_open", warnings=" ".join(warnings))

@@ -1,4 +1,4 @@
-"""The admin form of a collection: what can be set, and what each setting means."""
+"""The admin form of a collection, with a help text for each setting."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from collections_app.http.api.serializers import check_language
 from collections_app.models import Collection
 from collections_app.models.collections import InvalidName, check_visible_characters, normalize_name
 
-# PostgreSQL's text search configurations. Whether the server has a configuration is checked when it is chosen.
+# PostgreSQL's text search configurations. `check_language` verifies that the server has the selected one.
 TEXT_CONFIGURATIONS = (
     "simple arabic armenian basque catalan danish dutch english estonian finnish french german greek hindi hungarian "
     "indonesian irish italian lithuanian nepali norwegian portuguese romanian russian serbian spanish swedish tamil "

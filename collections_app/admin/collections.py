@@ -34,7 +34,7 @@ SEARCH_SETTINGS = ("text_configuration", "chunk_size", "chunk_overlap", "alpha",
 
 @USAGE_FINDERS.register
 def collections_with_role(role: Role) -> Iterator[str]:
-    """Collections keep the id of a deleted role, so that nobody gains access."""
+    """Lists the collections that use a role. They keep its id, because an empty list would grant access."""
     for role_kind in ("readers", "writers"):
         role_filter = {f"{role_kind.removesuffix('s')}_roles__contains": [role.pk]}
         collections = Collection.objects.filter(deleted_at__isnull=True, **role_filter)
@@ -101,8 +101,8 @@ class CollectionAdmin(HistoryAdmin):
             return "none yet"
         totals = counts.count_by_collection([collection.pk])[collection.pk]
         states = ", ".join(f"{count} {state}" for state, count in totals.state_counts)
-        passages = f"{totals.chunks} passage{pluralize(totals.chunks)}"
-        return f"{totals.documents} ({states}), {passages}" if states else "none yet"
+        passages = f"{totals.chunk_count} passage{pluralize(totals.chunk_count)}"
+        return f"{totals.document_count} ({states}), {passages}" if states else "none yet"
 
     @admin.display(description="Re-embedding")
     def reembedding(self, collection: Collection) -> str:
@@ -135,7 +135,7 @@ class CollectionAdmin(HistoryAdmin):
         return super().history_form_view(request, object_id, version_id, extra_context)
 
     def _require_readable(self, request: HttpRequest, object_id: str) -> None:
-        """Django's history pages do not use `get_queryset`, because they also show deleted records."""
+        """Raises NotFound unless the user can read the collection; Django's history pages do not use `get_queryset`."""
         if self.get_object(request, object_id) is None:
             raise NotFound
 
@@ -151,7 +151,7 @@ class CollectionAdmin(HistoryAdmin):
                 obj.save(update_fields=form.changed_data if change else None)
         except IntegrityError:
             raise Conflict(NAME_TAKEN) from None
-        # Read again, because the change may affect the user's own rights.
+        # Reload the collection, because the change may affect the user's own rights.
         if "manage" not in access.rights(request.user, Collection.objects.get(pk=obj.pk)):  # type: ignore[arg-type]
             messages.warning(request, LOST_ACCESS_WARNING)
 
@@ -164,7 +164,7 @@ class CollectionAdmin(HistoryAdmin):
         counts_by_id = counts.count_by_collection([obj.pk for obj in objs])
         to_delete = []
         for obj in objs:
-            count = counts_by_id[obj.pk].documents
+            count = counts_by_id[obj.pk].document_count
             to_delete.append(f"{obj}, with {count} document{pluralize(count)}")
         return shorten_names(to_delete), {"collections": len(objs)}, set(), shorten_names(protected)
 
@@ -172,7 +172,7 @@ class CollectionAdmin(HistoryAdmin):
         try:
             deletion.delete_collection(obj)
         except NotFound:
-            pass  # somebody else has deleted it
+            pass  # deleted by another request
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Collection]) -> None:
         for collection in queryset:
@@ -185,7 +185,7 @@ class CollectionAdmin(HistoryAdmin):
         return [reembed_path, *super().get_urls()]
 
     def reembed_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """A confirmation page; a POST starts the re-embedding."""
+        """Shows a confirmation page; a POST starts the re-embedding."""
         collection = self.get_object(request, object_id)
         if collection is None:
             raise NotFound
@@ -208,7 +208,7 @@ class CollectionAdmin(HistoryAdmin):
             "title": f"Re-embed “{collection}”",
             "collection": collection,
             "target_space": target_space,
-            # While another space is being filled, this cancels the re-embedding.
+            # During a re-embedding, confirming the current space cancels it.
             "uses_target_space": target_space == collection.space and collection.next_space is None,
             "counts": counts.count_by_collection([collection.pk])[collection.pk],
             "back_url": change_url,

@@ -1,4 +1,4 @@
-"""Admin pages of documents: their state and details. The collection pages change them."""
+"""Read-only admin pages of documents. Users change documents on the collection pages."""
 
 import json
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class DocumentStateFilter(admin.SimpleListFilter):
 
 
 class CollectionFilter(admin.SimpleListFilter):
-    """Offers only collections that the user can read, and the first of many. A collection's page links here."""
+    """Offers the first collections that the user can read, and the selected one, to which a collection's page links."""
 
     title = "collection"
     parameter_name = "in"
@@ -54,12 +54,12 @@ class CollectionFilter(admin.SimpleListFilter):
 
 
 def breakable_html(text: str) -> str:
-    """Lets long words break, for narrow screens."""
+    """Escapes the text and lets long words wrap on narrow screens."""
     return format_html('<span class="sb-json">{}</span>', text) if text else ""
 
 
 def newest_version_column(description: str, read: Callable[[Version], Any], **options: Any) -> Any:
-    """A column with a value of the newest version."""
+    """Creates a column that shows a value of the newest version."""
 
     def column(_: Any, document: Document) -> Any:
         return read(document.displayed_version())
@@ -69,7 +69,7 @@ def newest_version_column(description: str, read: Callable[[Version], Any], **op
 
 @admin.register(Document)
 class DocumentAdmin(ReadOnlyAdmin):
-    """Documents of collections that the user can read, without their text."""
+    """Documents in the collections that the user can read. Their text is not shown."""
 
     empty_list_text = "Documents of the collections that you can search. To add or change one, open its collection."
 

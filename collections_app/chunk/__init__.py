@@ -1,1 +1,1 @@
-"""Splits text into passages, at headings. Pure."""
+"""Splits text into passages, preferably at headings. Pure."""

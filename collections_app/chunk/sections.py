@@ -1,12 +1,12 @@
-"""Sections between headings, and the heading path of a passage."""
+"""Divides a text into sections at its headings, and finds the heading path of a passage."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise, takewhile
 from typing import Protocol
 
-# A section shorter than a fifth of a passage is joined to a long section after it: a title with nothing below it, or a
-# single introductory line.
+# A section shorter than a fifth of a passage, such as a title without text or a single introductory line, is joined to
+# the next section even if that is long.
 SHORT_SECTION_DIVISOR = 5
 # Characters that Markdown puts around a title.
 TITLE_MARKUP = " \t\n#=-*_`~"
@@ -21,9 +21,9 @@ class HeadingLike(Protocol):
 
 
 def section_spans(length: int, heading_offsets: Sequence[int], size: int) -> list[tuple[int, int]]:
-    """The spans of the sections: neighbours are joined while they fit in a passage, and a longer one stays separate.
+    """Returns the spans of the sections. Neighbours are joined while they fit into one passage.
 
-    So no passage begins with the end of one section and continues with the next.
+    No passage therefore begins with the end of one section and continues with the next.
 
     >>> section_spans(100, [0, 30, 45, 90], 50)
     [(0, 45), (45, 90), (90, 100)]
@@ -39,7 +39,7 @@ def section_spans(length: int, heading_offsets: Sequence[int], size: int) -> lis
 
 
 def end_of_titles(text: str, start: int, end: int, headings: Sequence[HeadingLike], offsets: Sequence[int]) -> int:
-    """The offset below the titles at the beginning of a section."""
+    """Returns the offset after the titles at the beginning of a section."""
     position = start
     for index in range(bisect_left(offsets, start), bisect_left(offsets, end)):
         title = headings[index].path[-1] if headings[index].path else ""
@@ -55,18 +55,18 @@ def end_of_titles(text: str, start: int, end: int, headings: Sequence[HeadingLik
 def find_heading_path(
     text: str, start: int, end: int, headings: Sequence[HeadingLike], offsets: Sequence[int]
 ) -> tuple[str, ...]:
-    """The headings above the whole passage; a title with no text below it does not count.
+    """Returns the headings that apply to the whole passage, ignoring titles without text below them.
 
-    `offsets` are the offsets of the headings, passed in because a text has many passages.
+    `offsets` are those of the headings, computed once for all passages of a text.
     """
     first, last = bisect_right(offsets, start) - 1, bisect_right(offsets, end - 1) - 1
     paths = [tuple(headings[index].path) if index >= 0 else () for index in range(first, last + 1)]
     borders = pairwise([start, *offsets[first + 1 : last + 1], end])
-    filled_paths = [
+    paths_with_text = [
         path for path, (begin, stop) in zip(paths, borders, strict=True) if has_text(text[begin:stop], path)
     ]
-    shared_levels = takewhile(lambda level: len(set(level)) == 1, zip(*filled_paths, strict=False))
-    return tuple(level[0] for level in shared_levels) if filled_paths else paths[-1]
+    shared_levels = takewhile(lambda level: len(set(level)) == 1, zip(*paths_with_text, strict=False))
+    return tuple(level[0] for level in shared_levels) if paths_with_text else paths[-1]
 
 
 def has_text(section: str, path: tuple[str, ...]) -> bool:

@@ -11,7 +11,7 @@ from collections_app.chunk.sections import HeadingLike, end_of_titles, find_head
 
 # Separators, best first: paragraphs, lines, sentences of scripts without spaces, words. Chosen: words longer than
 # MAX_WORD_LENGTH are cut by length; cutting them into single characters took 40 times as long.
-SEPARATORS = ("\n\n", "\n", "(?<=[。．！？])", " ")  # noqa: RUF001  (full-width punctuation is meant)
+SEPARATORS = ("\n\n", "\n", "(?<=[。．！？])", " ")  # noqa: RUF001  (full-width punctuation is intended)
 MAX_WORD_LENGTH = 40
 # Each passage is stored, indexed and embedded. The limit keeps one document from occupying the service for days.
 MAX_PASSAGES = 200_000
@@ -19,7 +19,7 @@ MAX_PASSAGES = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A part of the whole text: `text == whole[char_start:char_end]`."""
+    """A part of a text: `text == full_text[char_start:char_end]`."""
 
     number: int
     text: str
@@ -38,7 +38,7 @@ def split_into_passages(
     page_starts: Sequence[int] | None = None,
     headings: Sequence[HeadingLike] = (),
 ) -> list[Passage]:
-    """The passages of a text, each of at most `size` characters, without white space at the ends.
+    """Splits a text into passages of at most `size` characters, without white space at their ends.
 
     Raises TooManyPassages if there are more than MAX_PASSAGES.
 
@@ -64,7 +64,7 @@ def split_into_passages(
 
 
 def indexed_text(heading_path: Sequence[str], text: str) -> str:
-    """The text to embed and index: the passage with its headings, which say what it is about.
+    """Returns the text to embed and index: the headings, which give the topic, followed by the passage.
 
     >>> indexed_text(["Printers", "Paper"], "Open tray 2.")
     'Printers\\nPaper\\nOpen tray 2.'
@@ -75,7 +75,7 @@ def indexed_text(heading_path: Sequence[str], text: str) -> str:
 def passage_spans(
     text: str, size: int, overlap: int, headings: Sequence[HeadingLike] = (), offsets: Sequence[int] = ()
 ) -> list[tuple[int, int]]:
-    """The starts and ends of the passages, in order."""
+    """Returns the start and end of each passage, in order."""
     untrimmed_spans: list[tuple[int, int]] = []
     for start, end in section_spans(len(text), offsets, size):
         title_length = end_of_titles(text, start, end, headings, offsets) - start
@@ -87,7 +87,7 @@ def passage_spans(
         untrimmed_spans += [(start, parts[0][1]), *parts[1:]] if parts else [(start, end)]
     spans: list[tuple[int, int]] = []
     for start, end in (strip_span(text, *span) for span in untrimmed_spans):
-        # Without white space, a passage may lie wholly within its neighbour and is then left out.
+        # After trimming, a passage may lie entirely within its neighbour; it is then omitted.
         if start >= end or (spans and end <= spans[-1][1]):
             continue
         if spans and start == spans[-1][0]:
@@ -101,9 +101,9 @@ def passage_spans(
 
 
 def split_section(text: str, start: int, end: int, size: int, overlap: int) -> list[tuple[int, int]]:
-    """The parts of a section, as the library splits it."""
+    """Splits a section with the library; returns the spans of its parts."""
     splitter = splitter_class()(
-        # The last separator always fits, so that no part exceeds the size.
+        # The last separator always matches, so no part exceeds the size.
         separators=[*SEPARATORS, f"(?s:.{{1,{max(1, min(MAX_WORD_LENGTH, size // 4))}}})"],
         is_separator_regex=True,
         chunk_size=size,
@@ -120,7 +120,7 @@ class TooManyPassages(ValueError):
 
 
 def strip_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span without the white space at its ends.
+    """Trims the white space at both ends of a span.
 
     >>> strip_span("a  b c", 1, 5)
     (3, 4)
@@ -131,13 +131,13 @@ def strip_span(text: str, start: int, end: int) -> tuple[int, int]:
 
 @cache
 def splitter_class() -> Any:
-    """LangChain's splitter with our own merging, which tracks the offsets of the parts.
+    """Returns a subclass of LangChain's splitter whose own merging tracks the offsets of the parts.
 
-    The library searches for its passages in the text (`add_start_index`) and may find an earlier place where the text
-    repeats, so that some text is in no passage. Its merging also takes quadratic time for short words. The resulting
-    passages are the same.
+    To find offsets, the library searches for each passage in the text (`add_start_index`). If a text repeats itself, it
+    may find an earlier occurrence and leave some text in no passage. Its merging also takes quadratic time for short
+    words. The resulting passages are the same.
     """
-    # Takes 0.4 s and 28 MB, which only processes that load documents need.
+    # This import takes 0.4 s and 28 MB, so it is left to the processes that load documents.
     from langchain_text_splitters import RecursiveCharacterTextSplitter  # noqa: PLC0415
 
     class OffsetTrackingSplitter(RecursiveCharacterTextSplitter):
@@ -147,7 +147,7 @@ def splitter_class() -> Any:
             self.position = 0
 
         def _merge_splits(self, splits: Iterable[str], separator: str) -> list[str]:
-            """Called once for each part of the text, in order, because separators are kept."""
+            """The library passes all parts in order and keeps separators, so their lengths give the offsets."""
             lengths = [len(part) for part in splits]
             self.position = merge_parts(lengths, self.position, self._chunk_size, self._chunk_overlap, self.spans)
             return []
@@ -156,7 +156,7 @@ def splitter_class() -> Any:
 
 
 def merge_parts(lengths: Sequence[int], position: int, size: int, overlap: int, spans: list[tuple[int, int]]) -> int:
-    """Joins neighbouring parts while they fit; the next passage starts with the last of them, up to the overlap.
+    """Joins neighbouring parts into passages; each starts with the last parts of the previous one, up to `overlap`.
 
     >>> passage_spans = []
     >>> merge_parts([4, 4, 4], 0, 10, 4, passage_spans), passage_spans

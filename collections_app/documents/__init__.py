@@ -1,1 +1,1 @@
-"""Rows and bytes of documents: store, count, delete, purge."""
+"""Stores, counts, deletes and purges documents."""

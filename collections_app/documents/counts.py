@@ -1,4 +1,4 @@
-"""Counts documents and passages of collections, and documents by state."""
+"""Counts the documents of collections by state, and their passages."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,28 +16,28 @@ STATE_ORDER = (VersionState.READY, VersionState.EMPTY, VersionState.FAILED, *UNF
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentCounts:
     by_state: dict[str, int]
-    chunks: int = 0
+    chunk_count: int = 0
 
     @property
-    def documents(self) -> int:
+    def document_count(self) -> int:
         return sum(self.by_state.values())
 
     @property
-    def unfinished(self) -> int:
+    def unfinished_count(self) -> int:
         return sum(self.by_state.get(state, 0) for state in UNFINISHED_STATES)
 
     @property
-    def failed(self) -> int:
+    def failed_count(self) -> int:
         return self.by_state.get(VersionState.FAILED, 0)
 
     @property
     def state_counts(self) -> list[tuple[str, int]]:
-        """The states that occur, with their counts."""
+        """The states that have documents, with their counts."""
         return [(state.value, self.by_state[state]) for state in STATE_ORDER if self.by_state.get(state)]
 
 
 def count_by_collection(collection_ids: Iterable[str]) -> dict[str, DocumentCounts]:
-    """The counts of each collection. The state of a document is the state of its newest version."""
+    """Returns the counts by collection id. A document has the state of its newest version."""
     ids = list(collection_ids)
     documents = Document.objects.filter(collection__in=ids, deleted_at__isnull=True)
     states: dict[str, dict[str, int]] = {collection_id: {} for collection_id in ids}
@@ -47,15 +47,15 @@ def count_by_collection(collection_ids: Iterable[str]) -> dict[str, DocumentCoun
         states[collection_id][state or VersionState.QUEUED] = count
     searched_versions = Version.objects.filter(collection__in=ids, is_searched=True).order_by()
     chunks = dict(searched_versions.values_list("collection_id").annotate(Sum("chunks_count")))
-    return {sys_id: DocumentCounts(by_state=states[sys_id], chunks=chunks.get(sys_id) or 0) for sys_id in ids}
+    return {sys_id: DocumentCounts(by_state=states[sys_id], chunk_count=chunks.get(sys_id) or 0) for sys_id in ids}
 
 
 def sum_counts(counts: Sequence[DocumentCounts]) -> DocumentCounts:
     """
-    >>> sum_counts([DocumentCounts(by_state={"ready": 2}, chunks=5), DocumentCounts(by_state={"failed": 1})])
-    DocumentCounts(by_state={'ready': 2, 'failed': 1}, chunks=5)
+    >>> sum_counts([DocumentCounts(by_state={"ready": 2}, chunk_count=5), DocumentCounts(by_state={"failed": 1})])
+    DocumentCounts(by_state={'ready': 2, 'failed': 1}, chunk_count=5)
     """
     by_state: Counter[str] = Counter()
     for collection_counts in counts:
         by_state.update(collection_counts.by_state)
-    return DocumentCounts(by_state=dict(by_state), chunks=sum(collection_counts.chunks for collection_counts in counts))
+    return DocumentCounts(by_state=dict(by_state), chunk_count=sum(item.chunk_count for item in counts))

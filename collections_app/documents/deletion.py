@@ -1,8 +1,8 @@
 """Deletes documents and collections: hides them immediately, and purges their rows in the background.
 
-A deletion sets a mark in one short transaction; searches, lists and loads respect it from then on. The worker purges
-marked rows and replaced versions in batches, so that no transaction is long, however many chunks there are. A mark is
-never removed.
+A deletion sets `deleted_at` in one short transaction; searches, lists and loads ignore the row from then on. The worker
+purges deleted rows and replaced versions in batches, so transactions stay short even if there are many chunks. A set
+`deleted_at` is never cleared.
 """
 
 import hashlib
@@ -30,21 +30,20 @@ from system.plain_sql import fetch_rows, run_statement
 
 logger = structlog.get_logger(__name__)
 
-# Per transaction: a web process has 5 s for a statement, and the cost of term counts depends on their number.
+# Limits per transaction: a statement in a web process may take 5 s, and long texts have many term counts to update.
 CHUNK_BATCH_SIZE = 2_000
 MAX_IMMEDIATE_CHARACTERS = 2_000_000
 ROW_BATCH_SIZE = 1_000
-# This process waits so long before it retries a failed purge, since each try may take as long as a statement may.
-# Versions by their number, collections by their id.
+# The wait before a failed purge is retried, by version or collection id. Each try may last until the statement timeout.
 RETRY_PAUSE_S = 300.0
 _retry_times: dict[int | str, float] = {}
 process_cache.register("postponed purges", _retry_times.clear)
 
-# The error code of a failed version that nobody needs any more.
+# The error code of a version that was replaced, or whose document was deleted.
 SUPERSEDED_CODE = "superseded"
-# Each condition has its own index, so that a long queue is not read to find the few versions to purge.
-OBSOLETE_COLUMNS: dict[str, Any] = {"state": VersionState.FAILED, "error_code": SUPERSEDED_CODE}
-REPLACED_CONDITIONS = (Q(**OBSOLETE_COLUMNS), Q(state=VersionState.READY, is_searched=False))
+# Each condition has its own index, so finding the few versions to purge does not scan a long queue.
+SUPERSEDED_COLUMNS: dict[str, Any] = {"state": VersionState.FAILED, "error_code": SUPERSEDED_CODE}
+REPLACED_CONDITIONS = (Q(**SUPERSEDED_COLUMNS), Q(state=VersionState.READY, is_searched=False))
 IN_DELETED_DOCUMENT = Q(document__deleted_at__isnull=False)
 IN_DELETED_COLLECTION = Q(collection__deleted_at__isnull=False)
 PURGE_CONDITIONS = (*REPLACED_CONDITIONS, IN_DELETED_DOCUMENT, IN_DELETED_COLLECTION)
@@ -59,7 +58,7 @@ DELETE FROM document WHERE id IN (
     LIMIT %s FOR UPDATE SKIP LOCKED
 )
 """
-# Two statements, because no index serves an "or".
+# Two statements, because no index supports their disjunction.
 DELETED_CONDITIONS_SQL = (
     "deleted_at IS NOT NULL",
     "collection_id IN (SELECT sys_id FROM document_collection WHERE deleted_at IS NOT NULL)",
@@ -69,13 +68,13 @@ DELETED_CONDITIONS_SQL = (
 def delete_document(collection: Collection, doc_id: str, check: Callable[[Document], None] | None = None) -> int:
     """Deletes a document; returns the number of its searchable chunks.
 
-    `check` may raise an error. It runs under the lock, so that the document cannot change before the deletion.
+    `check` may raise an error to prevent the deletion. It runs under the lock, so the document cannot change after it.
     """
     with transaction.atomic():
         documents = Document.objects.select_for_update(no_key=True).filter(collection=collection, deleted_at=None)
-        # The collection first, like all code here; a load locks it in the same way.
-        is_open = lock_against_deletion(collection)
-        document = documents.filter(doc_id=lookup_name(doc_id)).first() if is_open else None
+        # Lock the collection before the document, as all code of this app does.
+        collection_exists = lock_against_deletion(collection)
+        document = documents.filter(doc_id=lookup_name(doc_id)).first() if collection_exists else None
         if document is None:
             raise NotFound(f"There is no document {doc_id[:MAX_NAME_LENGTH]} in this collection.", field="doc_id")
         if check is not None:
@@ -94,16 +93,17 @@ def delete_collection(collection: Collection, check: Callable[[Collection], None
     `check` works as in `delete_document`.
     """
     with transaction.atomic():
-        locked = Collection.objects.select_for_update().filter(pk=collection.pk, deleted_at=None).first()
-        if locked is None:
+        locked_collection = Collection.objects.select_for_update().filter(pk=collection.pk, deleted_at=None).first()
+        if locked_collection is None:
             raise NotFound(f"There is no collection {collection.name}.", field="collection_name")
         if check is not None:
-            check(locked)
-        document_count = Document.objects.filter(collection=locked, deleted_at=None).count()
-        searched_versions = Version.objects.filter(collection=locked, is_searched=True)
+            check(locked_collection)
+        document_count = Document.objects.filter(collection=locked_collection, deleted_at=None).count()
+        searched_versions = Version.objects.filter(collection=locked_collection, is_searched=True)
         chunk_count = searched_versions.aggregate(sum=Sum("chunks_count", default=0))["sum"]
-        deletion_log.write(locked._meta.db_table, locked.pk, str(locked), locked.payload())
-        locked.mark_deleted()
+        table = locked_collection._meta.db_table
+        deletion_log.write(table, locked_collection.pk, str(locked_collection), locked_collection.payload())
+        locked_collection.mark_deleted()
         transaction.on_commit(worker_signals.request_purge, robust=True)
     return document_count, chunk_count
 
@@ -111,8 +111,8 @@ def delete_collection(collection: Collection, check: Callable[[Collection], None
 def hide_from_searches(version: Version) -> None:
     """Hides a version from searches, in the caller's transaction.
 
-    The term counts of a long version, or while another transaction counts, are subtracted when it is purged. Until then
-    they are slightly too high, but nobody waits.
+    If the version is long, or another transaction is changing the term counts, they are reduced only by the purge.
+    Until then they are slightly too high, but no request waits.
     """
     is_counted = version.state == VersionState.READY
     if is_counted and not (_is_short(version) and _try_lock_term_counts(version.collection_id)):
@@ -120,7 +120,7 @@ def hide_from_searches(version: Version) -> None:
         return
     if is_counted:
         _subtract_from_counts(version)
-    Version.objects.filter(pk=version.pk).update(is_searched=False, **OBSOLETE_COLUMNS)
+    Version.objects.filter(pk=version.pk).update(is_searched=False, **SUPERSEDED_COLUMNS)
 
 
 def purge_or_schedule(version: Version) -> None:
@@ -144,7 +144,7 @@ def is_purge_due() -> bool:
 
 
 def purge_deleted(deadline: float) -> bool:
-    """Purges until `time.monotonic()` is past `deadline`; returns whether there is more to do."""
+    """Purges until `time.monotonic()` is past `deadline`; returns whether work remains."""
     for condition in PURGE_CONDITIONS:
         for version_id in _version_ids(Version.objects.filter(condition)):
             if not _is_postponed(version_id) and not _purge_version(version_id, deadline):
@@ -155,9 +155,9 @@ def purge_deleted(deadline: float) -> bool:
     for collection_id in list(Collection.objects.filter(is_purgeable).values_list("pk", flat=True)):
         if not _is_postponed(collection_id):
             # Skips a locked collection; the next sweep tries again.
-            locked = Collection.objects.select_for_update(skip_locked=True).filter(is_purgeable, pk=collection_id)
+            collections = Collection.objects.select_for_update(skip_locked=True).filter(is_purgeable, pk=collection_id)
             with _isolate_errors(collection_id), transaction.atomic():
-                for collection in locked:
+                for collection in collections:
                     collection.delete()
     return False
 
@@ -170,7 +170,7 @@ def _version_ids(versions: QuerySet[Version]) -> Iterator[int]:
 
 
 def _purge_version(version_id: int, deadline: float) -> bool:
-    """Returns whether there is time for more."""
+    """Purges a version in batches; returns whether time remains."""
     with _isolate_errors(version_id):
         while not _purge_batch(version_id) and time.monotonic() <= deadline:
             pass
@@ -183,7 +183,7 @@ def _is_postponed(key: int | str) -> bool:
 
 @contextmanager
 def _isolate_errors(key: int | str) -> Iterator[None]:
-    """A database error in one purge, such as a statement timeout, does not stop the others."""
+    """Logs a database error in one purge, such as a statement timeout, and postpones its retry; others continue."""
     try:
         yield
     except DatabaseError as error:
@@ -196,7 +196,7 @@ def _isolate_errors(key: int | str) -> Iterator[None]:
 
 
 def _purge_batch(version_id: int) -> bool:
-    """Deletes some chunks of a version, and the version after its last chunk; returns True if nothing is left."""
+    """Deletes a batch of chunks, and the version after its last chunk; returns True if nothing is left to delete."""
     with transaction.atomic():
         versions = Version.objects.select_for_update(skip_locked=True, of=("self",)).select_related("collection")
         version = versions.filter(reduce(or_, PURGE_CONDITIONS), pk=version_id).first()
@@ -204,7 +204,7 @@ def _purge_batch(version_id: int) -> bool:
             return True  # deleted, or locked: the next sweep tries again
         if version.state == VersionState.READY and version.collection.deleted_at is None:
             _subtract_from_counts(version)
-            Version.objects.filter(pk=version.pk).update(**OBSOLETE_COLUMNS)
+            Version.objects.filter(pk=version.pk).update(**SUPERSEDED_COLUMNS)
         if run_statement(DELETE_CHUNKS_SQL, [version.pk, CHUNK_BATCH_SIZE]) == CHUNK_BATCH_SIZE:
             return False
         run_statement("DELETE FROM document_version WHERE id = %s", [version.pk])
@@ -212,7 +212,7 @@ def _purge_batch(version_id: int) -> bool:
 
 
 def _delete_documents(deadline: float) -> bool:
-    """Deletes documents without versions; returns whether some are left."""
+    """Deletes the rows of deleted documents that have no versions left; returns whether work remains."""
     for condition in DELETED_CONDITIONS_SQL:
         while run_statement(DELETE_DOCUMENTS_SQL.format(condition=condition), [ROW_BATCH_SIZE]) == ROW_BATCH_SIZE:
             if time.monotonic() > deadline:
@@ -228,13 +228,13 @@ def _subtract_from_counts(version: Version) -> None:
 def lock_term_counts(collection_id: str) -> None:
     """Locks the term counts of a collection until the end of the transaction.
 
-    A transaction that subtracts one version and adds another locks the terms in order twice; two would deadlock.
+    Otherwise two transactions that each subtract one version and add another could deadlock on the rows of terms.
     """
     run_statement("SELECT pg_advisory_xact_lock(%s)", [advisory_lock_key(f"words {collection_id}")])
 
 
 def _try_lock_term_counts(collection_id: str) -> bool:
-    """As `lock_term_counts`, but returns False if another transaction holds the lock."""
+    """Like `lock_term_counts`, but returns False if another transaction holds the lock."""
     key = advisory_lock_key(f"words {collection_id}")
     return fetch_rows("SELECT pg_try_advisory_xact_lock(%s)", [key]) == [(True,)]
 
@@ -244,6 +244,6 @@ def advisory_lock_key(name: str) -> int:
 
 
 def lock_against_deletion(collection: Collection) -> bool:
-    """Prevents the deletion of the collection until the commit; False if it is already deleted."""
+    """Prevents the deletion of a collection until the transaction ends; returns False if it is already deleted."""
     query = "SELECT 1 FROM document_collection WHERE sys_id = %s AND deleted_at IS NULL FOR KEY SHARE"
     return bool(fetch_rows(query, [collection.pk]))

@@ -28,7 +28,7 @@ DUPLICATE_MESSAGE = "This document already exists{}. Send on_duplicate=replace t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreResult:
-    """The stored document; the holder of the lease token processes it."""
+    """The stored document and, if the caller must process it, the token of its lease."""
 
     document: Document
     version: Version
@@ -38,7 +38,7 @@ class StoreResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentUpload:
-    """The uploaded bytes in pieces. They are in memory, so that no transaction waits for a slow disk or caller."""
+    """The uploaded bytes in pieces, held in memory so that no transaction waits for a slow disk or client."""
 
     pieces: tuple[bytes, ...]
     size: int
@@ -58,7 +58,7 @@ def store_document(
     user_id: str,
     takes_lease: bool,
 ) -> StoreResult:
-    """Stores a document durably; with `takes_lease` the request processes it, otherwise the worker."""
+    """Stores a document durably. With `takes_lease` the current request processes it, otherwise the worker does."""
     columns = {"filename": clean_filename(filename), "format": format, "metadata": metadata, "created_by": user_id}
     upload = _split_into_pieces(data, columns)
     doc_id = None if doc_id is None else normalize_name(doc_id, "doc_id")
@@ -74,22 +74,22 @@ def store_document(
 
 
 def store_next_generation(document: Document, *, user_id: str) -> StoreResult:
-    """Stores the newest bytes again as the next generation, to be processed with the current settings."""
+    """Stores the newest content again as the next generation, for processing with the current settings."""
     with transaction.atomic():
         _lock_collection(document.collection)
         documents = Document.objects.select_for_update(no_key=True, of=("self",)).select_related("collection")
-        locked = documents.filter(pk=document.pk, deleted_at=None).first()
-        if locked is None or locked.newest is None:
+        locked_document = documents.filter(pk=document.pk, deleted_at=None).first()
+        if locked_document is None or locked_document.newest is None:
             raise NotFound("The document does not exist.")
-        columns = {name: getattr(locked.newest, name) for name in ("filename", "format", "metadata")}
-        upload = _split_into_pieces(read_content(locked.newest), {**columns, "created_by": user_id})
-        version = _replace_content(locked, upload)
+        columns = {name: getattr(locked_document.newest, name) for name in ("filename", "format", "metadata")}
+        upload = _split_into_pieces(read_content(locked_document.newest), {**columns, "created_by": user_id})
+        version = _replace_content(locked_document, upload)
         transaction.on_commit(worker_signals.request_processing, robust=True)
-    return StoreResult(document=locked, version=version, is_duplicate=False, lease_token=None)
+    return StoreResult(document=locked_document, version=version, is_duplicate=False, lease_token=None)
 
 
 def read_content(version: Version) -> bytes:
-    """The original bytes, read piece by piece so that memory holds them once; fewer if the version is being deleted."""
+    """Returns the original bytes, or fewer during a purge. Reads them in pieces, so memory holds them only once."""
     query = "SELECT data FROM document_piece WHERE version_id = %s AND number = %s"
     content, piece_numbers = BytesIO(), count()
     with server_binding_cursor() as cursor:
@@ -104,8 +104,8 @@ def read_content(version: Version) -> bytes:
 def filter_same_content(
     documents: QuerySet[Document], collection: Collection, sha256: str, metadata: dict[str, Any]
 ) -> QuerySet[Document]:
-    """The documents of a collection whose newest version has these bytes and this metadata."""
-    # Also the collection of the version, because the index begins with it.
+    """Selects the documents of a collection whose newest version has these bytes and this metadata."""
+    # The condition on `newest__collection` is redundant, but the index begins with this column.
     return documents.filter(
         collection=collection,
         deleted_at=None,
@@ -144,9 +144,9 @@ def _lock_collection(collection: Collection) -> None:
 def _find_or_create_version(
     collection: Collection, upload: ContentUpload, doc_id: str | None, on_duplicate: str
 ) -> tuple[Version, bool]:
-    """The version of the uploaded content, and whether it existed before.
+    """Returns the version of the uploaded content, and whether it is a duplicate.
 
-    A `doc_id` identifies the document; without one it is the document with the same bytes and metadata.
+    The document is found by its `doc_id` or, without one, by its bytes and metadata.
     """
     documents = Document.objects.select_for_update(no_key=True, of=("self",))
     documents = documents.filter(collection=collection, deleted_at=None)
@@ -158,7 +158,7 @@ def _find_or_create_version(
     if on_duplicate == "replace" and (doc_id is None or not has_same_content):
         return _replace_content(document, upload), False
     if not has_same_content or on_duplicate == "error":
-        # Without a doc_id the caller does not know which document it is.
+        # A caller who sent no doc_id does not know the existing document.
         detail = "" if doc_id else f" with the doc_id {document.doc_id}"
         raise Conflict(DUPLICATE_MESSAGE.format(detail), code="duplicate", field="doc_id" if doc_id else None)
     version = document.newest
@@ -178,7 +178,7 @@ def _create_document(collection: Collection, upload: ContentUpload, doc_id: str 
 
 def _replace_content(document: Document, upload: ContentUpload) -> Version:
     newest_generation = document.versions.aggregate(Max("generation"))["generation__max"]
-    # A version that is being processed is marked by the process that holds its lease.
+    # A version in progress is marked by the process that holds its lease.
     document.versions.filter(state=VersionState.FAILED).update(error_code=deletion.SUPERSEDED_CODE)
     return _add_version(document, upload, generation=newest_generation + 1)
 

@@ -1,10 +1,10 @@
-"""Stops calls to a provider after failures: one breaker for each space, asked by loads and searches of the process.
+"""Stops calls to a provider after failures. The loads and searches of a process share one breaker per space.
 
-A load retries before it fails, so one failed load stops loads and searches for 5 s, then twice as long each time. A
-search gives the provider only two seconds, so it takes three failed searches in a row to stop searches, and loads go
-on. After a pause calls are allowed again, for searches one at a time; a success ends the pauses.
+A load retries before it fails, so one failed load pauses loads and searches for 5 s, then twice as long each time. A
+search waits only two seconds for the provider, so it takes three failed searches in a row to pause searches, and loads
+continue. After a pause calls are allowed again, for searches one at a time; a success ends the pauses.
 
-In memory: a restarted process sends one more request, which costs less than a shared row.
+The state is in memory: a restarted process sends one more request, which costs less than a shared row.
 """
 
 import threading
@@ -23,14 +23,14 @@ EmbeddingError = EmbeddingUnavailable | EmbeddingRefused
 
 
 class CircuitBreaker:
-    """For the threads of one process."""
+    """A breaker for one space, shared by the threads of a process."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._pause_s = 0.0
         self._paused_until = 0.0
-        # The last failure of a load, so that all documents that wait can say why.
+        # The code and message of the last failed load, reported for all waiting documents.
         self._reason: tuple[str | None, str | None] = (None, None)
         self._failed_search_count = 0
         self._searches_paused_until = 0.0
@@ -41,26 +41,26 @@ class CircuitBreaker:
         return max(0.0, self._paused_until - self._clock())
 
     def check_load_allowed(self) -> None:
-        """Raise EmbeddingUnavailable during a pause, with the reason of the failure that caused it."""
+        """Raise EmbeddingUnavailable during a pause, with the code and message of the failure that caused it."""
         if remaining_s := self.pause_left_s:
             code, message = self._reason
             raise EmbeddingUnavailable(message, code=code, retry_after_s=ceil(remaining_s))
 
     def check_search_allowed(self) -> None:
-        """Raise EmbeddingUnavailable during a pause. Then one trial request is allowed, and this call claims it."""
+        """Raise EmbeddingUnavailable during a pause. After it, one trial request is allowed, which this call claims."""
         with self._lock:
             now = self._clock()
             remaining_s = max(self._paused_until, self._searches_paused_until) - now
             if remaining_s > 0:
                 raise EmbeddingUnavailable(retry_after_s=ceil(remaining_s))
             if self._failed_search_count >= MAX_FAILED_SEARCHES:
-                # The caller may fail without reporting, so another request is allowed after the same time.
+                # The caller may stop without recording a result, so another trial is allowed after the same time.
                 self._searches_paused_until = now + SEARCH_PAUSE_S
 
     def record_load_failure(self, error: EmbeddingError) -> None:
-        """Begin a pause, at least as long as the provider asks for, and tell the caller its length."""
+        """Begin a pause of at least the length that the provider requested, and set the error's `retry_after_s`."""
         with self._lock:
-            # During a pause another thread has failed at the same time.
+            # If there is a pause already, another thread failed at the same time.
             if not self.pause_left_s:
                 self._pause_s = min(MAX_PAUSE_S, self._pause_s * 2) or FIRST_PAUSE_S
                 self._paused_until = self._clock() + max(self._pause_s, error.retry_after_s or 0.0)

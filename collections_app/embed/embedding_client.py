@@ -1,4 +1,4 @@
-"""One request to an OpenAI-compatible provider: with a deadline, limited in size, without secrets in errors."""
+"""Sends one request to an OpenAI-compatible provider, with a deadline, a size limit and no secrets in errors."""
 
 import math
 import time
@@ -12,9 +12,9 @@ from system.outbound.trust import ssl_context
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
 from .request import EmbeddingRequest, ProviderEndpoint, parse_retry_after
 
-# Errors before a response began.
+# Errors raised before a response has begun.
 DISCONNECT_ERRORS = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError)
-# Statuses that say that the texts are the problem. Other errors may be temporary.
+# Statuses for texts that the provider refuses. Other errors may be temporary.
 TEXT_ERROR_MESSAGES = {
     400: "The embedding provider refused the texts (HTTP 400). A text may be too long for the model, or the number of "
     "dimensions may not be supported.",
@@ -30,7 +30,7 @@ CONFIGURATION_ERROR_MESSAGES = {
 
 
 class _StatusError(Exception):
-    """A status other than 200; raised before the client reads the body, which may be endless."""
+    """Raised for a status other than 200, before the client reads the body, which may be endless."""
 
     def __init__(self, status: int, retry_after: str | None) -> None:
         self.status = status
@@ -58,7 +58,7 @@ def _raise_for_status(response: httpx2.Response) -> None:
 
 
 class EmbeddingClient:
-    """A connection pool, kept open between requests; thread-safe."""
+    """Sends requests over a pool of open connections; thread-safe."""
 
     def __init__(self, endpoint: ProviderEndpoint, *, connect_s: float, read_s: float) -> None:
         self._connect_s, self._read_s = connect_s, read_s
@@ -77,7 +77,7 @@ class EmbeddingClient:
             base_url=endpoint.base_url,
             max_retries=0,  # the caller retries within its deadline
             http_client=self._http,
-            default_headers={"Accept-Encoding": "identity"},  # so there is no decompression bomb
+            default_headers={"Accept-Encoding": "identity"},  # prevents decompression bombs
         )
 
     def close(self) -> None:

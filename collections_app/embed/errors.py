@@ -1,10 +1,10 @@
 """The errors of embedding requests.
 
     ServiceError
-    ├── EmbeddingUnavailable   503  unreachable, slow, rate-limited or misconfigured: the request can be repeated
+    ├── EmbeddingUnavailable   503  unreachable, slow, rate-limited or misconfigured: the request can be retried
     └── EmbeddingRefused       422  nothing is stored: texts refused (`is_about_texts`), or response invalid
 
-The messages are our own, because those of a provider can contain its key or a text.
+The messages are our own, because a provider's messages can contain the key or a text.
 """
 
 from system.errors import InvalidInput, Unavailable

@@ -1,4 +1,4 @@
-"""The models that ship with the product: loaded at first use, once per process, without network."""
+"""Embedding models that ship with the product, loaded once per process at first use, without network access."""
 
 import importlib.util
 import json
@@ -17,14 +17,14 @@ from .vector_checks import Vectors
 # Returns a matrix with a row for each text; zeros or NaN for a text that is meaningless to the model.
 Encoder = Callable[[list[str]], Any]
 
-# A model holds a vector for each token of a batch, padded to the longest text. Four times as many bytes need 1.2 times
-# the CPU, because they do not fit into the processor's cache.
+# A model holds a vector for each token of a batch, padded to the longest text. With four times as many bytes, embedding
+# takes 1.2 times the CPU time, because the vectors do not fit into the processor's cache.
 MAX_BATCH_BYTES = 8_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalModel:
-    """A row of the table below. The prefixes are for models that distinguish documents and queries."""
+    """A row of `LOCAL_MODELS`. The prefixes are for models that distinguish documents from queries."""
 
     name: str
     dimensions: int
@@ -34,7 +34,7 @@ class LocalModel:
 
 
 def load_wordllama() -> Encoder:
-    """Encodes as wordllama's own class, which copies the matrix and imports other libraries: 40 MB more."""
+    """Encodes like wordllama's own class, which takes 40 MB more: it copies the matrix and imports more libraries."""
     # Imported late, because they take 12 MB.
     import numpy  # noqa: PLC0415
     from tokenizers import Tokenizer  # noqa: PLC0415
@@ -46,8 +46,8 @@ def load_wordllama() -> Encoder:
     tokenizer.enable_padding()
     tokenizer.no_truncation()
     matrix = map_matrix(folder / "weights" / "l2_supercat_256.safetensors", "embedding.weight")
-    # Computing in half precision is slow, so each row is converted at its first use. Memory that is not used yet costs
-    # nothing, which numpy's own does, because it asks for huge pages.
+    # Computing in half precision is slow, so each row is converted at its first use. Unused pages of an anonymous
+    # mapping take no memory; numpy would allocate huge pages.
     rows = numpy.frombuffer(mmap(-1, matrix.size * 4), dtype=numpy.float32).reshape(matrix.shape)
     is_converted = numpy.zeros(len(matrix), dtype=bool)
 
@@ -57,16 +57,16 @@ def load_wordllama() -> Encoder:
         mask = numpy.array([encoding.attention_mask for encoding in encodings], dtype=numpy.float32)[..., numpy.newaxis]
         new_tokens = tokens[~is_converted[tokens]]
         rows[new_tokens] = matrix[new_tokens]
-        is_converted[new_tokens] = True  # after the row, because other threads read it
+        is_converted[new_tokens] = True  # set after the row is stored, because other threads read both
         return (rows[tokens] * mask).sum(axis=1, dtype=numpy.float32) / numpy.maximum(mask.sum(axis=1), 1)
 
     return encode
 
 
 def map_matrix(path: Path, name: str) -> Any:
-    """A matrix of a safetensors file, whose memory all processes share: it is mapped from the file, not read.
+    """Maps a matrix from a safetensors file into memory that all processes share.
 
-    The file begins with the length of a JSON header, which says where the data of each tensor are.
+    The file begins with the length of a JSON header, which contains the offsets of each tensor's data.
     """
     import numpy  # noqa: PLC0415
 
@@ -85,8 +85,8 @@ LOCAL_MODELS = {
 }  # fmt: skip
 
 
-def local_model(name: str | None) -> LocalModel:
-    """The model of this name, or the default."""
+def get_local_model(name: str | None) -> LocalModel:
+    """Returns the model with this name, or the default model for None."""
     model = next(iter(LOCAL_MODELS.values())) if name is None else LOCAL_MODELS.get(name)
     if model is None:
         names = ", ".join(LOCAL_MODELS)
@@ -105,7 +105,7 @@ def _replace_lock() -> None:
     _lock = threading.Lock()
 
 
-# A forked child must not wait for a lock held by a thread of its parent. Loaded models are shared with it.
+# A forked child must not wait for a lock held by a thread of its parent. It shares the loaded models.
 os.register_at_fork(after_in_child=_replace_lock)
 
 
@@ -126,7 +126,7 @@ class LocalProvider:
         self.dimensions = model.dimensions
 
     def embed_documents(self, texts: Sequence[str], *, within_s: float | None = None) -> Vectors:
-        """Always finishes before any deadline, so `within_s` is ignored."""
+        """Embeds the texts. Ignores `within_s`, because a local model is always fast enough."""
         return self._embed([self._model.document_prefix + vector_checks.sendable_text(text) for text in texts])
 
     def embed_query(self, text: str) -> list[float]:
@@ -139,7 +139,7 @@ class LocalProvider:
         vectors = numpy.empty((len(texts), self.dimensions), dtype=numpy.float64)
         for indexes in _batch_indexes([len(text.encode()) for text in texts]):
             vectors[indexes] = encode([texts[index] for index in indexes])
-        # Chosen: a text that is meaningless to the model gets the vector of a full stop, so that each chunk has one.
+        # Chosen: a text that is meaningless to the model gets the vector of a full stop, because each chunk needs one.
         is_meaningless = ~numpy.isfinite(vectors).all(axis=1) | ~vectors.any(axis=1)
         if is_meaningless.any():
             vectors[is_meaningless] = encode([vector_checks.BLANK_TEXT])[0]
@@ -147,7 +147,7 @@ class LocalProvider:
 
 
 def _batch_indexes(sizes: list[int]) -> Iterator[list[int]]:
-    """Indexes of texts of similar length, in groups within the limit.
+    """Groups the indexes of texts of similar length into batches of at most MAX_BATCH_BYTES.
 
     >>> list(_batch_indexes([10, 20_000, 12, 40_000]))
     [[0, 2], [1], [3]]

@@ -1,4 +1,4 @@
-"""OpenAI-compatible providers: concurrent batches, retries, one deadline."""
+"""Embeds texts with an OpenAI-compatible provider: concurrent batches, retries, one deadline."""
 
 import random
 import threading
@@ -22,32 +22,32 @@ TOO_MANY_DIMENSIONS = "too_many_dimensions"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderLimits:
-    """Sizes and timeouts."""
+    """Batch size, concurrency and timeouts."""
 
     batch_size: int = 64
     concurrency: int = 4
     connect_s: float = 5.0
     read_s: float = 30.0
     request_s: float = 60.0
-    # For all requests of one call together, and for retries of one request.
+    # `total_s` limits all requests of one call together, `retry_s` the retries of one request.
     total_s: float = 120.0
     retry_s: float = 20.0
     first_backoff_s: float = 0.5
-    # A search does not wait longer, because it also works without vectors.
+    # Short, because a search also works without vectors.
     query_s: float = 2.0
     query_concurrency: int = 4
-    # A request has its own deadline; the waiting caller allows this much more.
+    # Each request has its own deadline. A waiting caller allows this much more.
     grace_s: float = 0.25
 
 
 class ProviderPool:
-    """What the spaces of one process share for one provider: connections and threads."""
+    """The connections and threads that all spaces of a process share."""
 
     def __init__(self, endpoint: ProviderEndpoint, limits: ProviderLimits) -> None:
         self._endpoint, self.limits = endpoint, limits
         self._renewal_lock = threading.Lock()
         self._client = self._new_client()
-        # One thread per allowed request; further requests wait. Searches do not wait for documents.
+        # One thread per concurrent request; further requests wait. Searches do not wait for documents.
         self.document_executor = ThreadPoolExecutor(limits.concurrency, thread_name_prefix="embed")
         self.query_executor = ThreadPoolExecutor(limits.query_concurrency, thread_name_prefix="embed-query")
 
@@ -62,7 +62,7 @@ class ProviderPool:
         return vector_checks.unit_vectors(vector_checks.parse_response(body, len(request.texts)), request.dimensions)
 
     def renew(self) -> None:
-        """Replace the connections after a request exceeded its deadline, for example by a slow trickle of bytes."""
+        """Replace the connections after a request exceeded its deadline, for example because bytes arrive slowly."""
         with self._renewal_lock:
             old_client, self._client = self._client, self._new_client()
         old_client.close()
@@ -74,7 +74,7 @@ class ProviderPool:
 
 
 class OpenAIProvider:
-    """A model of such a provider. With `sends_dimensions`, requests contain their number; not all models support it."""
+    """A model of a provider. With `sends_dimensions`, requests contain `dimensions`, which not all models support."""
 
     provider = "openai"
 
@@ -142,7 +142,7 @@ def _wait_for(pool: ProviderPool, future: Future[Vectors], deadline: float) -> V
 
 
 def read_dimensions(model: str, pool: ProviderPool, probe_text: str) -> int:
-    """The number of dimensions that the model returns by default."""
+    """Embeds a text to find out how many dimensions the model returns by default."""
     deadline = time.monotonic() + pool.limits.query_s
     future = pool.query_executor.submit(pool.embed, EmbeddingRequest(model=model, texts=[probe_text]), deadline)
     dimensions = len(_wait_for(pool, future, deadline)[0])

@@ -8,14 +8,14 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 MAX_DIMENSIONS = 3900
-# A number in indented JSON, on its own line.
+# The maximum size of a number in indented JSON, on its own line.
 BYTES_PER_NUMBER = 48
 ENVELOPE_BYTES = 64 * 1024
 # Providers also limit the tokens of a request; this many characters stay below the limit of all known ones.
 MAX_CHARACTERS = 100_000
 
 MAX_BACKOFF_S = 20.0
-# The longest wait, whatever Retry-After says.
+# Longer Retry-After values are reduced to this.
 MAX_RETRY_AFTER_S = 3600.0
 
 
@@ -30,8 +30,8 @@ class ProviderEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingRequest:
-    """Texts for a model. The response must have `dimensions`. Their number is sent only if `sends_dimensions`, because
-    not every model supports it."""
+    """Texts to embed with a model. The response must have this number of `dimensions`; the request contains it only
+    with `sends_dimensions`, because not every model supports it."""
 
     model: str
     texts: Sequence[str]
@@ -40,12 +40,12 @@ class EmbeddingRequest:
 
     @property
     def max_response_bytes(self) -> int:
-        count = len(self.texts) * (self.dimensions or MAX_DIMENSIONS)
-        return count * BYTES_PER_NUMBER + ENVELOPE_BYTES
+        number_count = len(self.texts) * (self.dimensions or MAX_DIMENSIONS)
+        return number_count * BYTES_PER_NUMBER + ENVELOPE_BYTES
 
 
 def split_batches(texts: Sequence[str], max_texts: int, max_characters: int = MAX_CHARACTERS) -> Iterator[list[str]]:
-    """Batches of the texts, in order, within a number of texts and of characters; a longer text is its own batch.
+    """Splits texts, in order, into batches of at most `max_texts` and `max_characters`. A longer text is its own batch.
 
     >>> list(split_batches(["aaa", "b", "c", "dddddd", "e"], 2, 4))
     [['aaa', 'b'], ['c'], ['dddddd'], ['e']]
@@ -63,7 +63,7 @@ def split_batches(texts: Sequence[str], max_texts: int, max_characters: int = MA
 
 
 def backoff_s(first_wait_s: float, attempt: int, retry_after_s: float | None, jitter: float) -> float:
-    """The wait doubles with each attempt. Up to half of it is random, so that clients do not retry together.
+    """Returns the wait before a retry. It doubles with each attempt, and up to half of it is random to spread retries.
 
     >>> backoff_s(0.5, 0, None, 0.0), backoff_s(0.5, 3, None, 1.0), backoff_s(0.5, 0, 7.0, 0.0)
     (0.25, 4.0, 7.0)
@@ -73,7 +73,7 @@ def backoff_s(first_wait_s: float, attempt: int, retry_after_s: float | None, ji
 
 
 def parse_retry_after(header: str | None) -> float | None:
-    """The seconds of a Retry-After header, which contains seconds or a date.
+    """Parses a Retry-After header, which contains seconds or a date, into seconds; returns None if it is invalid.
 
     >>> parse_retry_after("7"), parse_retry_after("soon"), parse_retry_after("-3"), parse_retry_after("1e9")
     (7.0, None, 0.0, 3600.0)

@@ -1,5 +1,4 @@
-"""Chooses the space of new collections, and embeds texts for a space as long as its provider still serves the same
-model."""
+"""Chooses the space of new collections, and embeds texts if the provider of a space still serves the same model."""
 
 import os
 import threading
@@ -24,7 +23,7 @@ from .vector_checks import Vectors, cosine
 
 logger = structlog.get_logger(__name__)
 
-# Its vector is stored with the space. In several languages, since a model may change in one of them only.
+# Its vector is stored with the space. It has several languages, because a model may change in only one of them.
 PROBE_TEXT = "The printer on the third floor is out of toner. Принтер не печатает. 打印机没有墨粉了。"
 # A lower cosine means another model. Hardware and batches change a vector by less than a thousandth.
 MIN_SAME_MODEL_COSINE = 0.99
@@ -35,7 +34,7 @@ PROBE_REFUSED_MESSAGE = (
 # How long a process trusts that a model and its number of dimensions are unchanged.
 MODEL_CHECK_INTERVAL_S = 300.0
 
-# In a web process somebody waits for the response. The worker does what takes longer.
+# In a web process a caller waits for the response. The worker handles what takes longer.
 REQUEST_TIMEOUTS_S = {"total_s": 15.0, "retry_s": 5.0}
 
 RETIRED_PROVIDER = "retired"
@@ -47,13 +46,13 @@ Provider = LocalProvider | OpenAIProvider
 
 
 class _ProcessState:
-    """The connections, breakers and knowledge of this process. A forked child starts without them."""
+    """The connections, breakers and check results of this process. A forked child starts without them."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.pool: ProviderPool | None = None
         self.breakers: dict[int, CircuitBreaker] = {}
-        self.unchanged_until: dict[int, float] = {}
+        self.trusted_until: dict[int, float] = {}
         self.dimensions: dict[str, tuple[int, float]] = {}
 
 
@@ -69,7 +68,7 @@ os.register_at_fork(after_in_child=_reset)
 
 
 def reset_providers() -> None:
-    """Read the configuration again; running requests are cancelled."""
+    """Cancel running requests and discard all state; the next call reads the configuration again."""
     pool = _state.pool
     _reset()
     if pool:
@@ -80,40 +79,40 @@ process_cache.register("embedding providers", reset_providers)
 
 
 def default_space() -> EmbeddingSpace:
-    """The space that the operator chose for new collections."""
+    """Return the space of the configured model, for new collections; create it if it does not exist."""
     provider, model, dimensions = _configured_model()
-    asks_dimensions = provider == OpenAIProvider.provider and dimensions is not None
+    sends_dimensions = provider == OpenAIProvider.provider and dimensions is not None
     return EmbeddingSpace.objects.get_or_create(
         provider=provider,
         model=model,
         dimensions=dimensions or _default_dimensions(model),
-        defaults={"asks_dimensions": asks_dimensions},
+        defaults={"asks_dimensions": sends_dimensions},
     )[0]
 
 
 def is_default(space: EmbeddingSpace) -> bool:
-    """Whether new collections would get this space, as far as that is known without a request to the provider."""
+    """Whether new collections would get this space, as far as this is known without a request to the provider."""
     provider, model, dimensions = _configured_model()
     return (space.provider, space.model) == (provider, model) and dimensions in (None, space.dimensions)
 
 
 def _configured_model() -> tuple[str, str, int | None]:
-    """Provider, model and number of dimensions; None if the model decides how many there are."""
+    """Return provider, model and number of dimensions, which is None for the model's default."""
     options: dict[str, Any] = settings.EMBEDDING
     if options["provider"] == LocalProvider.provider:
-        local = local_model.local_model(options["model"])
+        local = local_model.get_local_model(options["model"])
         return LocalProvider.provider, local.name, local.dimensions
     return OpenAIProvider.provider, options["model"], options["dimensions"]
 
 
 def circuit_breaker(space_id: int) -> CircuitBreaker:
-    """One for each space, because a provider may refuse one model and serve another."""
+    """Return the breaker of a space. Each has its own, because a provider may refuse one model and serve another."""
     return _state.breakers.setdefault(space_id, CircuitBreaker())
 
 
 def is_model_changed(space: EmbeddingSpace) -> bool:
-    """Whether the model returns other vectors than before, so that new vectors cannot be compared with stored ones."""
-    _state.unchanged_until.pop(space.pk, None)
+    """Whether the model now returns different vectors, which cannot be compared with the stored ones."""
+    _state.trusted_until.pop(space.pk, None)
     try:
         Embedder(space).embed_documents([PROBE_TEXT])
     except EmbeddingRefused as error:
@@ -124,22 +123,22 @@ def is_model_changed(space: EmbeddingSpace) -> bool:
 
 
 def retire_space(space: EmbeddingSpace) -> None:
-    """Free the name for a new space. Collections stay in this one, searched by keywords, until they are re-embedded."""
+    """Rename a space to free its name for a new one. Its collections use keyword search until they are re-embedded."""
     space.model = f"{space.model} until {timezone.now():%Y-%m-%d %H:%M:%S}"[:200]
     space.provider = RETIRED_PROVIDER
     space.save(update_fields=["provider", "model"])
 
 
 class Embedder:
-    """Embeds for one space. Refuses if the provider's model is no longer the one that filled the space."""
+    """Embeds texts for one space, unless the provider's model has changed since the space was filled."""
 
     def __init__(self, space: EmbeddingSpace) -> None:
         self._space = space
         self._breaker = circuit_breaker(space.pk)
 
     def embed_documents(self, texts: Sequence[str], *, within_s: float | None = None) -> Vectors:
-        """A vector of length 1 for each text, in order. After a failure the provider is not called for a while, and
-        the error's `retry_after_s` says for how long."""
+        """Return a vector of length 1 for each text, in order. After a failure the provider is not called until the
+        error's `retry_after_s` has passed."""
         if not texts:
             return []
         self._breaker.check_load_allowed()
@@ -161,7 +160,7 @@ class Embedder:
             self._breaker.record_search_failure()
             raise
         except EmbeddingRefused:
-            self._breaker.record_search_success()  # the provider responds, which is what matters here
+            self._breaker.record_search_success()  # the provider responds, so searches need no pause
             raise
         self._breaker.record_search_success()
         return vector
@@ -174,7 +173,7 @@ class Embedder:
         return provider.embed_documents(texts, within_s=remaining_s)
 
     def _compare_probe(self, provider: Provider, within_s: float | None) -> None:
-        if time.monotonic() < _state.unchanged_until.get(self._space.pk, 0.0):
+        if time.monotonic() < _state.trusted_until.get(self._space.pk, 0.0):
             return
         try:
             (vector,) = provider.embed_documents([PROBE_TEXT], within_s=within_s)
@@ -182,7 +181,7 @@ class Embedder:
             if error.is_about_texts:
                 raise EmbeddingMisconfigured(PROBE_REFUSED_MESSAGE) from None
             raise
-        # Of several concurrent first calls, one stores its vector.
+        # Only one of several concurrent first calls stores its vector.
         EmbeddingSpace.objects.filter(pk=self._space.pk, probe=None).update(probe=vector)
         stored_probe = EmbeddingSpace.objects.filter(pk=self._space.pk).values_list("probe", flat=True).first()
         if stored_probe is None:
@@ -193,7 +192,7 @@ class Embedder:
                 f"The embedding provider now returns different vectors for {self._space.model}, so the model has "
                 "changed. Restore the previous model or run `manage.py collections model-changed`.",
             )
-        _state.unchanged_until[self._space.pk] = time.monotonic() + MODEL_CHECK_INTERVAL_S
+        _state.trusted_until[self._space.pk] = time.monotonic() + MODEL_CHECK_INTERVAL_S
 
 
 def _provider(space: EmbeddingSpace) -> Provider:
@@ -227,33 +226,34 @@ def _provider_pool() -> ProviderPool:
 
 
 def _default_dimensions(model: str) -> int:
-    """The dimensions that the provider returns. If it is unavailable or at fault, those of the model's last space."""
+    """Return the number of dimensions from the provider or, if its request fails, from the last space of the model."""
     dimensions, deadline = _state.dimensions.get(model, (0, 0.0))
     if time.monotonic() < deadline:
         return dimensions
     spaces = EmbeddingSpace.objects.filter(provider=OpenAIProvider.provider, model=model)
-    last = spaces.order_by("-pk").values_list("dimensions", flat=True).first()
+    last_dimensions = spaces.order_by("-pk").values_list("dimensions", flat=True).first()
     try:
-        dimensions = read_dimensions(model, _provider_pool(), PROBE_TEXT)
+        pool = _provider_pool()
+        dimensions = read_dimensions(model, pool, PROBE_TEXT)
         # A single wrong response would create a space that no later vector fits.
-        if last not in (None, dimensions) and read_dimensions(model, _provider_pool(), PROBE_TEXT) != dimensions:
-            logger.warning("embedding_dimensions_differ", model=model, kept=last)
-            return last
+        if last_dimensions not in (None, dimensions) and read_dimensions(model, pool, PROBE_TEXT) != dimensions:
+            logger.warning("embedding_dimensions_differ", model=model)
+            return last_dimensions
     except (EmbeddingUnavailable, EmbeddingRefused) as error:
-        logger.warning("embedding_dimensions_unknown", model=model, code=error.code, reason=error.message, kept=last)
-        if last is None:
+        logger.warning("embedding_dimensions_unknown", model=model, code=error.code, reason=error.message)
+        if last_dimensions is None:
             raise _as_provider_error(error) from None
-        return last
+        return last_dimensions
     _state.dimensions[model] = (dimensions, time.monotonic() + MODEL_CHECK_INTERVAL_S)
     return dimensions
 
 
 def _as_provider_error(error: EmbeddingUnavailable | EmbeddingRefused) -> EmbeddingUnavailable:
-    """No text of a caller was sent yet, so a refusal is not about their text."""
+    """Convert a refusal, which cannot be about a caller's text because none has been sent yet."""
     if isinstance(error, EmbeddingUnavailable):
         return error
     if error.code == TOO_MANY_DIMENSIONS:
-        return EmbeddingMisconfigured(error.message)  # it says what to change
+        return EmbeddingMisconfigured(error.message)  # the message says what to change
     return (
         EmbeddingMisconfigured(PROBE_REFUSED_MESSAGE) if error.is_about_texts else EmbeddingUnavailable(error.message)
     )

@@ -1,4 +1,4 @@
-"""Checks the vectors of a response: complete, in order; scales them to length 1. Pure."""
+"""Checks that the vectors of a response are complete and valid, and scales them to length 1. Pure."""
 
 import json
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from .errors import EmbeddingRefused, EmbeddingUnavailable
 
 Vectors = list[list[float]]
 
-# Replaces a text without characters: models give an empty text no meaning, and some refuse it.
+# Replaces a blank text, which has no meaning to a model and which some models refuse.
 BLANK_TEXT = "."
 NUMBER_TYPES = {int, float}
 NOT_FINITE_MESSAGE = "The embedding provider returned a number that is not finite."
 
 
 def sendable_text(text: str) -> str:
-    """The text as it can be sent: half of a surrogate pair is not valid UTF-8.
+    """Replaces what cannot be sent: unpaired surrogates, which are not valid UTF-8, and blank texts.
 
     >>> sendable_text("a\\ud800"), sendable_text("  ")
     ('a?', '.')
@@ -26,7 +26,7 @@ def sendable_text(text: str) -> str:
 
 
 def parse_response(body: bytes, count: int) -> list[Any]:
-    """The raw vectors of a response of `/v1/embeddings`, in the order of the texts.
+    """Returns the unchecked vectors of a response from `/v1/embeddings`, in the order of the texts.
 
     >>> parse_response(b'{"data": [{"index": 1, "embedding": [2]}, {"index": 0, "embedding": [1]}]}', 2)
     [[1], [2]]
@@ -46,7 +46,7 @@ def parse_response(body: bytes, count: int) -> list[Any]:
 
 
 def _sorted_by_index(items: list[Any]) -> list[Any]:
-    """By `index`; in the order of the response if no item has one."""
+    """Sorts items by `index`, or keeps their order if none has an index."""
     indexes: list[Any] = [item.get("index") if isinstance(item, dict) else None for item in items]
     if all(index is None for index in indexes):
         return items
@@ -57,9 +57,9 @@ def _sorted_by_index(items: list[Any]) -> list[Any]:
 
 
 def unit_vectors(raw_vectors: Sequence[Any], dimensions: int | None) -> Vectors:
-    """The vectors scaled to length 1, so that they fit half precision. Cosines stay the same.
+    """Checks the vectors and scales them to length 1, which fits half precision and does not change cosines.
 
-    Without `dimensions`, all must have as many as the first.
+    Without `dimensions`, all vectors must have as many as the first.
 
     >>> unit_vectors([[3, 4.0]], 2)
     [[0.6, 0.8]]
@@ -84,7 +84,7 @@ def _check_vector(vector: Any, dimensions: int) -> None:
 
 
 def scale_to_unit_length(rows: Any) -> Vectors:
-    """The rows of a matrix, each scaled to length 1."""
+    """Scales each row of a matrix to length 1."""
     # Imported late, because it takes 6 MB.
     import numpy  # noqa: PLC0415
 

@@ -1,11 +1,11 @@
 """Recognizes the format of a file and extracts its text.
 
-    recognise   content, name and declared type must agree   file_formats, recognition
+    recognize   content, name and declared type must agree   file_formats, recognition
     extract     one child process reads one file             child_process
                 what runs in that process                    parsers/
 
-Files are untrusted, and limits inside libraries can be bypassed (a PDF of 670 KB reached 5.7 GB). So each file is read
-in a process without secrets, network and files, with limits on memory, time and output.
+Files are untrusted, and limits inside libraries can be bypassed (a PDF of 670 KB used 5.7 GB). So each file is read in
+a process without access to secrets, network and files, with limits on memory, time and output.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Runs one parser on one file in the sandbox, and reads its output, none of which is trusted."""
+"""Runs one parser on one file in the sandbox, and validates its output, which is not trusted."""
 
 import json
 import sysconfig
@@ -13,13 +13,13 @@ from .parsers.common.failures import DAMAGED_MESSAGE
 from .results import MEGABYTE, ExtractionLimits, ExtractionResult, Heading, UnreadableFile
 
 PARSER_PROGRAM = Path(__file__).parent / "parsers" / "program.py"
-# A character takes at most six bytes in JSON. The rest is for headings and pages, which have their own limits.
+# A character takes at most six bytes in JSON. The overhead is for headings and pages, which have their own limits.
 BYTES_PER_CHARACTER = 6
 OVERHEAD_BYTES = 16 * MEGABYTE
 
 
 def run_parser(parser: str, data: bytes, limits: ExtractionLimits, *, deadline: float) -> bytes:
-    """Returns what the parser wrote; raises UnreadableFile if it wrote nothing usable."""
+    """Returns the parser's output; raises UnreadableFile if the run failed or exceeded a limit."""
     sandbox_limits = sandbox.RunLimits(
         memory_bytes=limits.memory_bytes,
         cpu_s=limits.cpu_s,
@@ -46,7 +46,7 @@ def package_folders() -> list[str]:
 
 
 def parse_output(output: bytes, max_characters: int) -> ExtractionResult:
-    """Returns the extracted text; raises UnreadableFile with the child's message, or if its output is not valid."""
+    """Returns the extracted text; raises UnreadableFile if the parser reported an error or its output is invalid."""
     try:
         result = json.loads(output)
         if "failed" in result:
@@ -70,7 +70,7 @@ def build_result(result: dict[str, Any], max_characters: int) -> ExtractionResul
 
 
 def check_ascending(offsets: Iterable[Any], end: int) -> tuple[int, ...]:
-    """Returns the offsets; raises ValueError if they are not ascending positions of the text."""
+    """Returns the offsets; raises ValueError if they are not ascending positions in the text."""
     positions = tuple(offsets)
     if any(type(offset) is not int for offset in positions) or sorted(positions) != list(positions):
         raise ValueError("offsets")
@@ -80,7 +80,7 @@ def check_ascending(offsets: Iterable[Any], end: int) -> tuple[int, ...]:
 
 
 def build_headings(rows: Iterable[tuple[int, int, str]], end: int) -> tuple[Heading, ...]:
-    """Adds to each heading the path of headings above it.
+    """Returns the headings with the path of headings above each.
 
     >>> [heading.path for heading in build_headings([(0, 1, "A"), (5, 3, "B"), (7, 2, "C"), (9, 1, "D")], 10)]
     [('A',), ('A', 'B'), ('A', 'C'), ('D',)]

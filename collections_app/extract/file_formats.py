@@ -1,4 +1,4 @@
-"""The supported formats: file name extensions and media types."""
+"""The supported file formats, with their extensions and media types."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ OFFICE_PREFIX = "application/vnd.openxmlformats-officedocument."
 class FileFormat:
     """`content_kinds` are the kinds of content (see `recognition`) that a file of this format may have."""
 
-    # Tried in this order while the file seems damaged.
+    # Tried in this order until one does not report a damaged file.
     parsers: tuple[str, ...]
     label: str
     extensions: tuple[str, ...]
@@ -28,11 +28,11 @@ FORMATS = {
     "html": FileFormat(
         ("html",), "HTML", ("html", "htm", "xhtml"), ("text/html", "application/xhtml+xml"), ("html", "text")
     ),
-    # A README may begin with a tag, such as <p>.
+    # A text may begin with lines that look like email headers.
     "markdown": FileFormat(
         ("markdown",), "Markdown", ("md", "markdown"), ("text/markdown", "text/x-markdown"), ("text", "eml")
     ),
-    # Windows declares the program that opens CSV files.
+    # Windows declares the media type of the program that opens CSV files.
     "csv": FileFormat(
         ("csv",),
         "CSV",
@@ -47,7 +47,7 @@ FORMATS = {
 EXTENSIONS = {extension: name for name, format in FORMATS.items() for extension in format.extensions}
 MEDIA_TYPES = {content_type: name for name, format in FORMATS.items() for content_type in format.media_types}
 
-# Generic types, and those that only say that the file is an archive.
+# Media types that do not identify a format; the archive types only say that the file is an archive.
 GENERIC_TYPES = {
     "", "text/plain", "application/octet-stream", "binary/octet-stream", "application/x-download",
     "application/force-download", "application/unknown",

@@ -10,7 +10,7 @@ from .file_formats import ARCHIVE_FORMATS, ARCHIVE_TYPES, EXTENSIONS, FORMAT_LAB
 from .parsers.common.decoding import NotText, decode
 from .parsers.common.failures import ParserRefused
 
-# How much of a text is examined.
+# The part of a text that is examined.
 SAMPLE_BYTES = 64 * 1024
 MAX_QUOTED_LENGTH = 40
 
@@ -20,7 +20,7 @@ HTML_START = re.compile(
     re.IGNORECASE,
 )
 MAIL_START = re.compile(r"(From [^\n]*\n)?((?:[!-9;-~]{1,70}:[^\n]*\n(?:[ \t][^\n]*\n)*){2,})")
-# The same where the sample ends within a header.
+# The same for a sample that ends within a header.
 LONG_MAIL_START = re.compile(r"(From [^\n]*\n)?((?:[!-9;-~]{1,70}:[^\n]*(?:\n[ \t][^\n]*)*(?:\n|\Z))+)[!-9;-~]{0,70}")
 MAIL_HEADER = re.compile(r"^(from|to|subject|date|received|message-id|mime-version|return-path):", re.I | re.M)
 LONG_MAIL_HEADER = re.compile(
@@ -31,7 +31,7 @@ LONG_MAIL_HEADER = re.compile(
 # The entry with the content identifies the format of an archive.
 MAIN_ENTRIES = {"word/document.xml": "docx", "ppt/presentation.xml": "pptx", "xl/workbook.xml": "xlsx"}
 ODT_TYPE = b"application/vnd.oasis.opendocument.text"
-# Limits for archives. No file of these formats needs as much, and this code does not run in a child process.
+# Limits for archives. Real files stay far below them, and this code does not run in a child process.
 MAX_ENTRIES = 2000
 MAX_DIRECTORY_BYTES = 1024 * 1024
 MAX_NAME_LENGTH = 200
@@ -92,7 +92,7 @@ def file_extension(filename: str) -> str:
 
 
 def format_by_type(declared_type: str) -> str | None:
-    """The format of a content type; "archive", "other", or None for a generic type.
+    """Returns the format of a media type; "archive", "other", or None for a generic type.
 
     >>> format_by_type("text/csv; charset=utf-8"), format_by_type("image/png"), format_by_type("text/plain")
     ('csv', 'other', None)
@@ -110,7 +110,7 @@ def kind_label(kind: str) -> str:
 
 
 def sniff_kind(head: bytes) -> str:
-    """The kind of content, from its beginning only; nothing embedded further inside is examined.
+    """Returns the kind of content, judged only by its beginning. Embedded content is not examined.
 
     >>> sniff_kind(b"{\\\\rtf1 Hello}"), sniff_kind(b"Hello"), sniff_kind(bytes(range(256)))
     ('rtf', 'text', 'binary')
@@ -142,7 +142,7 @@ def sniff_text(text: str, *, is_truncated: bool) -> str:
 
 
 def sniff_archive(head: bytes) -> str:
-    """Identifies an archive by its entries: all of them, or those that begin in this part of the file."""
+    """Identifies an archive by its entries, or by those that begin within `head` if the file continues."""
     names = entry_names(head)
     if names[:1] == ["mimetype"]:
         content = head[38 : 38 + len(ODT_TYPE) + 1]
@@ -152,7 +152,7 @@ def sniff_archive(head: bytes) -> str:
 
 
 class LimitedReader(BytesIO):
-    """Refuses large reads: `ZipFile` reads the list of entries at once when it opens an archive."""
+    """Refuses large reads, because `ZipFile` reads the whole list of entries into memory when it opens an archive."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > MAX_DIRECTORY_BYTES:
@@ -178,7 +178,7 @@ def entry_names(head: bytes) -> list[str]:
 
 
 def partial_entry_names(head: bytes) -> list[str]:
-    """The names of the entries that begin in this part of the file."""
+    """Returns the names of the entries that begin within `head`."""
     names = []
     position = 0
     for _ in range(MAX_ENTRIES):

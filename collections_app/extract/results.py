@@ -9,7 +9,7 @@ class UnreadableFile(Exception):
     """No text can be extracted from this file; `message` is a sentence for the caller.
 
     `code` is damaged, encrypted, or limit_ with archive, cells, characters, memory, pages or time. `is_temporary` is
-    true if only the machine had no time, so that a retry may succeed.
+    true if the machine was too busy, so a retry may succeed.
     """
 
     def __init__(self, code: str, message: str, *, is_temporary: bool = False) -> None:
@@ -21,7 +21,7 @@ class UnreadableFile(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """A heading at an offset of the text; `path` starts with the outermost heading."""
+    """A heading at an offset in the text; `path` starts with the outermost heading."""
 
     offset: int
     path: tuple[str, ...]
@@ -29,7 +29,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionResult:
-    """The text of a file. Offsets count its characters; an empty page starts where the next one does."""
+    """The text of a file. Offsets are in characters; an empty page starts where the next one does."""
 
     text: str
     page_starts: tuple[int, ...] | None
@@ -39,7 +39,7 @@ class ExtractionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionLimits:
-    """What the extraction of one file may use. The specification says "CPU 20 s, wall 30 s, 1 GB"; archives: "entries
+    """The limits for the extraction of one file. The specification says "CPU 20 s, wall 30 s, 1 GB"; archives: "entries
     2000, total 200 MB, ratio 100"."""
 
     max_pages: int

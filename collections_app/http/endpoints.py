@@ -1,7 +1,7 @@
 """The eight endpoints of document collections: load, search, list, delete.
 
-Each request has an access key or a password, never a session. Parameters are checked before any collection is looked
-up, so that a wrong parameter gets the same response whether the collection exists or not.
+Requests authenticate with an access key or a password, never with a session. Parameters are validated before any
+collection is looked up, so the response to an invalid parameter does not reveal whether the collection exists.
 """
 
 from functools import partial
@@ -21,7 +21,7 @@ from collections_app.http.parameters import RequestParameters
 from collections_app.http.serializers import (
     PAGE_HEADERS,
     SEARCH_MODE_HEADER,
-    LoadedSerializer,
+    LoadResponseSerializer,
     OneCollectionParameters,
     SearchParameters,
 )
@@ -41,9 +41,9 @@ READ_WITH_BODY_ERRORS = (*READ_ERRORS, *BODY_ERRORS)
 LOAD_ERRORS = (*READ_WITH_BODY_ERRORS, *WRITE_ERRORS, InvalidInput)
 LOAD_PARAMETERS = [OneCollectionParameters, serializers.LoadParameters.as_post_query_parameters()]
 LOAD_RESPONSES = {
-    200: OpenApiResponse(LoadedSerializer, "The document already exists."),
-    201: OpenApiResponse(LoadedSerializer, "The document is searchable, or `empty` if it contains no text."),
-    202: OpenApiResponse(LoadedSerializer, "The document will be processed in the background. Poll `status_url`."),
+    200: OpenApiResponse(LoadResponseSerializer, "The document already exists."),
+    201: OpenApiResponse(LoadResponseSerializer, "The document is searchable, or `empty` if it contains no text."),
+    202: OpenApiResponse(LoadResponseSerializer, "The document is processed in the background. Poll `status_url`."),
 }
 PASSAGE_RESPONSES = {200: OpenApiResponse(serializers.PassageSerializer(many=True), "The passages, best first.")}
 
@@ -63,7 +63,7 @@ class LoadDocument(CollectionEndpoint):
     """
 
     http_method_names = ["post"]
-    body_limit = settings.COLLECTIONS["file_limit"] + uploads.FORM_BYTES
+    body_limit = settings.COLLECTIONS["file_limit"] + uploads.FORM_OVERHEAD_BYTES
 
     @describe(
         "load_a_document", "Load a document", LOAD_RESPONSES, *LOAD_ERRORS,
@@ -126,7 +126,7 @@ class RelevantDocuments(CollectionEndpoint):
 
 
 def build_search_request(values: RequestParameters) -> SearchRequest:
-    """The search that the parameters describe, in any collections."""
+    """Builds a search request from the parameters, without the collections to search."""
     return SearchRequest(
         query=values.require("query", parameters.read_query),
         k=values.get("k", parameters.number_reader(1, parameters.MAX_K)) or parameters.DEFAULT_K,
@@ -160,7 +160,7 @@ class ContentByTag(CollectionEndpoint):
         offset = values.get("offset", parameters.number_reader(0, MAX_OFFSET)) or 0
         collection = access.open_collection(access.caller(request), name, "read")
         with metadata_listing.matching_documents(collection, metadata_filter, limit=limit, offset=offset) as page:
-            # Rendered inside the block, which holds one long document at a time.
+            # Rendered inside the block, which limits a process to one long document at a time.
             response = HttpResponse(JSONRenderer().render(page.documents), content_type="application/json")
         response["X-Total-Count"] = str(page.total)
         if page.next_offset is not None:

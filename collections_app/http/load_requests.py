@@ -20,9 +20,9 @@ PARAMETER_NAMES = (*OneCollectionParameters.names(), *OPTION_NAMES)
 def from_upload(
     upload: Upload, values: RequestParameters, check_permission: Callable[[], object] | None = None
 ) -> LoadRequest:
-    """A load request for an uploaded file, whose content, name and media type must agree.
+    """Builds a load request from an uploaded file, whose content, name and media type must agree.
 
-    `check_permission` refuses callers who are not allowed to load, before the file is read.
+    `check_permission` is called before the file is read, and raises an error if the caller may not load documents.
     """
     options = _read_options(values)
     if check_permission is not None:

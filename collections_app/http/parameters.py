@@ -1,6 +1,6 @@
 """Reads the parameters of the eight endpoints from the query string, the JSON body or the form.
 
-Each parameter can come from any of them. Equal values count once; different values are an error that names it.
+A parameter can come from any of them, and from several if the values are equal. Different values are an error.
 """
 
 import json
@@ -18,8 +18,8 @@ from collections_app.metadata.filter import Filter
 from collections_app.models.collections import normalize_name
 from system.encoded_query import QueryError
 from system.errors import BadRequest, TooLarge, combine_errors
-from system.http.request_body import InvalidJson, has_lone_surrogate, parse_json
 from system.http.uploads import Upload
+from system.strict_json import InvalidJson, has_lone_surrogate, parse_json
 
 MAX_COLLECTIONS = 50
 MAX_QUERY_BYTES = 8 * 1024
@@ -33,7 +33,7 @@ ON_DUPLICATE_CHOICES = {
     "error": "respond with 409",
 }
 BOOLEAN_WORDS = {"true": True, "1": True, "false": False, "0": False}
-# JSON can write each character of the text as \uXXXX. The envelope holds quotes and the other parameters.
+# JSON can escape each character of the text as \uXXXX. The envelope holds quotes and the other parameters.
 ESCAPE_FACTOR = 3
 ENVELOPE_BYTES = 256 * 1024
 
@@ -93,7 +93,7 @@ def parse_form(request: Request, upload: Upload, known_names: Sequence[str]) -> 
 
 
 def parse_parameters(query: Any, body: Mapping[str, Any], known_names: Sequence[str]) -> RequestParameters:
-    """Refuses unknown names, in the query string too: a misspelled filter would otherwise return too many results.
+    """Combines query string and body. Refuses unknown names: a misspelled filter would return too many results.
 
     >>> from django.http import QueryDict
     >>> parse_parameters(QueryDict("k=3"), {"k": 3}, ("k",)).get("k", number_reader(1, 9))
@@ -146,7 +146,7 @@ def read_nonempty_text(name: str, value: Any) -> str:
 
 
 def read_name(name: str, value: Any) -> str:
-    """A valid name of a new collection or document, in its stored form."""
+    """Reads the name of a new collection or document; returns its stored form."""
     return normalize_name(read_text(name, value), name)
 
 
@@ -203,7 +203,7 @@ def choice_reader(choices: Collection[str]) -> Callable[[str, Any], str]:
 
 
 def read_collection_names(name: str, value: Any) -> list[str]:
-    """Names of collections: an array or one name; in a query string also repeated. Duplicates are dropped.
+    """Reads an array of names, one name, or a repeated parameter of a query string. Duplicates are dropped.
 
     >>> read_collection_names("names", TextValue(("b", "a"))), read_collection_names("n", TextValue(('["a", "c"]',)))
     (['b', 'a'], ['a', 'c'])
@@ -237,7 +237,7 @@ def read_filter_text(name: str, value: Any) -> str:
 
 
 def read_filter(values: RequestParameters, name: str) -> Filter:
-    """The conditions on metadata; an empty text means no condition."""
+    """Reads a metadata filter; an empty string matches all documents."""
     encoded_query = values.get(name, read_filter_text) or ""
     if len(encoded_query.encode()) > MAX_FILTER_BYTES:
         raise parameter_error(name, f"{name} must not exceed {MAX_FILTER_BYTES:,} bytes.")
@@ -250,7 +250,7 @@ def read_filter(values: RequestParameters, name: str) -> Filter:
 
 
 def read_metadata(name: str, value: Any) -> dict[str, Any]:
-    """A JSON object or its text, checked against the limits for metadata."""
+    """Reads metadata, as a JSON object or as its text, and validates it."""
     if isinstance(value, TextValue):
         value = value.single(name)
     if isinstance(value, str):
@@ -263,7 +263,7 @@ def long_text_reader(limit: int) -> Callable[[str, Any], str]:
         content = read_nonempty_text(name, value)
         if len(content.encode()) > limit:
             raise TooLarge(f"{name} must not exceed {limit:,} bytes.", field=name)
-        # Refused here, or the document would be stored but never be readable.
+        # Refused here; otherwise the document would be stored, but its text could never be extracted.
         if not is_text(content, allows_unassigned=True):
             raise parameter_error(name, f"{name} must be text, but it contains too many control characters.")
         return content
@@ -283,5 +283,5 @@ def parameter_error(name: str, message: str, code: str = "invalid_parameter") ->
 
 
 def max_body_bytes(text_limit: int) -> int:
-    """The size limit of a JSON body whose text has this limit, in bytes."""
+    """Returns the size limit of a JSON body, in bytes, for a text of at most `text_limit` bytes."""
     return ESCAPE_FACTOR * text_limit + ENVELOPE_BYTES

@@ -25,7 +25,7 @@ DOCUMENT_PATH = "/api/collections/{collection}/documents/{document}"
 
 
 class ExtractionFailed(InvalidInput):
-    """The document is stored as `failed`. The response has its id, so that the caller can inspect or delete it."""
+    """The document is stored as `failed`. The response contains its `doc_id`, to inspect or delete it."""
 
     code = "extraction_failed"
 
@@ -38,15 +38,15 @@ class ExtractionFailed(InvalidInput):
 
 
 class VersionSuperseded(Conflict):
-    """The request was valid, but nothing of it is stored any more."""
+    """The loaded version was replaced, or its document deleted, before the response."""
 
     code = deletion.SUPERSEDED_CODE
     message = "The document was replaced or deleted during the request."
 
 
 def load_response(request: Request, result: StoreResult) -> Response:
-    """201 if the document can be found or has no text, 202 while it is processed, 200 if it existed already, and 409 if
-    newer content or a deletion has replaced it."""
+    """Returns 201 if the document is searchable or has no text, 202 while it is being processed, and 200 if it already
+    existed. Raises a 409 error if it was replaced or deleted in the meantime."""
     document, version = result.document, result.version
     if version.error_code == deletion.SUPERSEDED_CODE:
         raise VersionSuperseded
@@ -89,8 +89,8 @@ def collection_bodies(collections: Sequence[Collection]) -> list[dict[str, Any]]
 def collection_body(collection: Collection, counts: DocumentCounts) -> dict[str, Any]:
     return {
         "collection_name": collection.name,
-        "documents_count": counts.documents,
-        "chunks_count": counts.chunks,
+        "documents_count": counts.document_count,
+        "chunks_count": counts.chunk_count,
         "documents_by_status": dict(counts.state_counts),
         "embedding_model": collection.space.model,
         "chunk_size": collection.chunk_size,

@@ -12,6 +12,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers as drf
 from rest_framework.fields import empty
 
+from collections_app.extract.file_formats import FORMAT_LABELS
 from collections_app.http.parameters import DEFAULT_K, MAX_COLLECTIONS, MAX_K, ON_DUPLICATE_CHOICES, SEARCH_MODES
 from collections_app.models.collections import MAX_NAME_LENGTH
 from collections_app.models.documents import VersionState
@@ -41,12 +42,12 @@ count_field = partial(drf.IntegerField, min_value=0)
 
 
 def schema_field(schema: Object, **options: Any) -> Any:
-    """A field that DRF has no type for."""
+    """Creates a field with this schema, for types that DRF does not have."""
     return extend_schema_field(schema)(type("Field", (drf.Field,), {}))(**options)
 
 
 class Parameters(drf.Serializer[Any]):
-    # The parameters of an endpoint. A comment, because a docstring would become the description of each.
+    # The parameters of an endpoint. Not a docstring, because it would become the description of each subclass.
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -54,10 +55,10 @@ class Parameters(drf.Serializer[Any]):
 
     @classmethod
     def as_post_query_parameters(cls) -> "Parameters":
-        """The parameters that a POST accepts in its query string as well.
+        """Returns the parameters that a POST also accepts in its query string.
 
-        Required ones are described in the body only, so that a generated client asks for them there. Defaults are left
-        out: a client that sends them would contradict its own body.
+        Required parameters are described only in the body, where generated clients then expect them. Defaults are
+        omitted: a client that sends them could contradict its own body.
 
         >>> list(CollectionSearch.as_post_query_parameters().fields)
         ['k', 'metadata', 'mode', 'alpha']
@@ -110,10 +111,7 @@ class LoadParameters(Parameters):
 
 
 class FileLoadSerializer(LoadParameters):
-    file = schema_field(
-        {"type": "string", "format": "binary"},
-        help_text="PDF, DOCX, PPTX, XLSX, ODT, HTML, Markdown, CSV, EML, RTF or plain text.",
-    )
+    file = schema_field({"type": "string", "format": "binary"}, help_text=f"Supported formats: {FORMAT_LABELS}.")
 
 
 class TextLoadSerializer(LoadParameters):
@@ -137,7 +135,7 @@ class SearchParameters(Parameters):
 
 
 class CollectionSearch(SearchParameters):
-    collection_names = None  # type: ignore[assignment]  # DRF's way to leave a field out
+    collection_names = None  # type: ignore[assignment]  # removes the inherited field
 
 
 class ContentByTagParameters(OneCollectionParameters):
@@ -152,7 +150,7 @@ class DeleteDocumentParameters(OneCollectionParameters):
     id_value = drf.CharField(min_length=1, help_text="The `doc_id` of the document to delete.")
 
 
-class LoadedSerializer(drf.Serializer[Any]):
+class LoadResponseSerializer(drf.Serializer[Any]):
     status = schema_field({"const": "OK"})
     doc_id = drf.CharField()
     collection_name = drf.CharField()

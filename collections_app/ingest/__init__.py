@@ -1,1 +1,1 @@
-"""From an accepted load to a published version."""
+"""Processes loaded documents until their version is published."""

@@ -18,13 +18,13 @@ from system.errors import NotFound, TooManyRequests
 
 # The worker processes hundreds of documents in this time.
 QUEUE_RETRY_AFTER_S = 10
-# Of the four threads of a process; the others always serve other requests.
+# At most two of the four threads of a process load documents; the others serve other requests.
 LOAD_SLOTS = threading.BoundedSemaphore(2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRequest:
-    """A validated document to store, and how to store it."""
+    """A validated document, with the options for storing it."""
 
     data: bytes | Iterable[bytes]
     size: int
@@ -37,20 +37,19 @@ class LoadRequest:
 
 
 def load_by_name(user: User, name: str, request: LoadRequest) -> StoreResult:
-    """As `load_document`; creates the collection if it is missing, unless the request is refused."""
+    """Like `load_document`, but creates the collection if it does not exist."""
     _check_queue_length(user)
     return _store_and_process(user, access.open_or_create_collection(user, name), request)
 
 
 def load_document(user: User, collection: Collection, request: LoadRequest) -> StoreResult:
-    """Stores a document durably and processes it, unless it is long, other loads take the turns or the caller does not
-    wait."""
+    """Stores a document durably. Processes it too, unless it is long, no slot is free or the caller does not wait."""
     _check_queue_length(user)
     return _store_and_process(user, collection, request)
 
 
 def check_may_load(user: User, name: str) -> None:
-    """Refuses the callers that `access.open_or_create_collection` refuses, without creating a collection."""
+    """Raises the same permission errors as `access.open_or_create_collection`, without creating a collection."""
     try:
         access.open_collection(user, name, "write")
     except NotFound:
@@ -59,13 +58,13 @@ def check_may_load(user: User, name: str) -> None:
 
 
 def reprocess(user: User, document: Document) -> StoreResult:
-    """Loads the stored bytes as the next version; searches see the current one until that is ready."""
+    """Loads the stored content as a new version; searches use the current version until the new one is ready."""
     _check_queue_length(user)
     return storage.store_next_generation(document, user_id=user.pk)
 
 
 def _check_queue_length(user: User) -> None:
-    """The worker takes turns between owners, but the disk does not."""
+    """Limits the queued documents of a user, so that one user cannot fill the disk."""
     limit = settings.COLLECTIONS["waiting_limit"]
     if leases.is_queue_full(user.pk, limit):
         raise TooManyRequests(

@@ -6,7 +6,7 @@
     embedding              embed      one batch of vectors; when none is missing, the version is published
 
 A step ends with a compare-and-set on the lease in the transaction that stores its result, so nothing is stored twice or
-in part. While a caller waits, what takes too long is left to the worker.
+in part. While a caller waits, long steps are left to the worker.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ from system.plain_sql import fetch_rows, run_statement, server_binding_cursor
 
 logger = structlog.get_logger(__name__)
 
-# A batch of vectors arrives well before the lease expires.
+# Short enough that a batch of vectors is stored before the lease expires.
 MAX_EMBEDDING_S = 40.0
 MIN_EMBEDDING_S = 2.0
 # Chosen: up to this length, splitting and indexing a text fit into a request with its statement timeout of 5 s.
@@ -44,7 +44,7 @@ COPY chunk (version_id, collection_id, number, text, heading_path, page, page_en
 
 
 class OutOfTime(Exception):
-    """The caller's time is over; the worker continues."""
+    """The request has no time left; the worker continues."""
 
 
 def extract_text(version: Version, remaining_s: float) -> None:
@@ -96,7 +96,7 @@ def embed_batch(version: Version, remaining_s: float) -> None:
     batch = chunk_vectors.embed_next_batch(version, collection.space, within_s) or _next_space_batch(version, within_s)
     if batch is None:
         if not publish_version(version, VersionState.READY, remaining_s):
-            leases.record_progress(version, embedded_to={})  # a chunk before this position lacks its vector: start over
+            leases.record_progress(version, embedded_to={})  # a chunk before this position has no vector: start over
         return
     with leases.lock_version(version):
         chunk_vectors.store_vectors(batch)
@@ -113,7 +113,7 @@ STEPS: Mapping[str, Callable[[Version, float], None]] = {
 
 
 def _extract_content(version: Version, remaining_s: float) -> extract.ExtractionResult:
-    """Raises OutOfTime for a file that takes too long for a waiting caller, but perhaps not for the worker."""
+    """Extracts the file; raises OutOfTime if this takes too long for a request, but perhaps not for the worker."""
     limits = extract.configured_limits()
     wall_s = min(limits.wall_s, remaining_s)
     try:
@@ -125,19 +125,19 @@ def _extract_content(version: Version, remaining_s: float) -> extract.Extraction
 
 
 def _next_space_batch(version: Version, within_s: float) -> chunk_vectors.VectorBatch | None:
-    """A batch for the space to which the collection changes; the re-embedding fills in what fails here."""
+    """Embeds a batch for the next space of the collection, if it has one. Failures are left to the re-embedding."""
     space = version.collection.next_space
     if space is None:
         return None
     try:
         return chunk_vectors.embed_next_batch(version, space, within_s)
     except (EmbeddingUnavailable, EmbeddingRefused) as error:
-        logger.warning("next_space_waits", version=version.pk, kind=type(error).__name__)
+        logger.warning("next_space_skipped", version=version.pk, kind=type(error).__name__)
         return None
 
 
 def _store_passages(version: Version, passages: Sequence[splitter.Passage]) -> None:
-    # Chunks of an earlier attempt that failed.
+    # Delete the chunks of an earlier, failed attempt.
     run_statement("DELETE FROM chunk WHERE version_id = %s", [version.pk])
     with server_binding_cursor() as cursor, cursor.copy(COPY_CHUNKS) as copy:
         for passage in passages:
@@ -147,8 +147,8 @@ def _store_passages(version: Version, passages: Sequence[splitter.Passage]) -> N
 
 
 def publish_version(version: Version, state: VersionState, remaining_s: float = inf) -> bool:
-    """The version replaces the previous one for searches, in one transaction. Returns False if it was deleted or
-    replaced, or the collection has changed to another space.
+    """Makes searches use this version instead of the previous one. Returns False if it was deleted or replaced, or
+    lacks vectors because the collection has switched to another space.
 
     Locks in the order of this app: collection, document, version, term counts.
     """
@@ -184,13 +184,13 @@ def is_superseded(version: Version, document: Document) -> bool:
 
 
 def _lock_space(collection_id: str) -> int | None:
-    """The space that searches use, locked until the end of the transaction."""
+    """Returns the space that searches use, and prevents a switch until the end of the transaction."""
     query = "SELECT space_id FROM document_collection WHERE sys_id = %s AND deleted_at IS NULL FOR SHARE"
     return next((space_id for (space_id,) in fetch_rows(query, [collection_id])), None)
 
 
 def check_time_budget(characters: int, remaining_s: float) -> None:
-    """Raises OutOfTime for a text that takes longer than the time left.
+    """Raises OutOfTime if a text of this length may take longer than the remaining time.
 
     >>> check_time_budget(LONG_TEXT_CHARACTERS, 20.0), check_time_budget(LONG_TEXT_CHARACTERS + 1, float("inf"))
     (None, None)

@@ -24,7 +24,7 @@ logger = structlog.get_logger(__name__)
 
 REPROCESS_HINT = "To reprocess it with current settings, send POST …/reload."
 DATABASE_UNAVAILABLE = "The database is temporarily unavailable. Processing will be retried."
-# Chosen: below the half minute that proxies usually wait for a response.
+# Chosen: less than the 30 s that proxies usually wait for a response.
 REQUEST_BUDGET_S = 20.0
 # Temporary, and no fault of the document: connection lost, out of space or memory, server shutting down, lock not
 # available, deadlock, serialization failure.
@@ -35,7 +35,7 @@ TEMPORARY_PAUSE_S = 20.0
 def process_version(version_id: int, lease_token: UUID, *, deadline: float, is_awaited: bool = False) -> str:
     """Processes a version until it is done, has to wait, or `time.monotonic()` is past `deadline`; returns its state.
 
-    A step that has started is finished; while a caller waits, it is interrupted where possible.
+    A started step is completed; if a caller waits (`is_awaited`), it is interrupted where possible.
     """
     try:
         while True:
@@ -61,7 +61,7 @@ def process_version(version_id: int, lease_token: UUID, *, deadline: float, is_a
 
 
 def process_in_request(result: StoreResult, *, within_s: float = REQUEST_BUDGET_S) -> Version:
-    """Processes a stored document as far as the request has time; the worker does the rest."""
+    """Processes a stored document while the request has time; the worker does the rest."""
     if result.lease_token is None:
         return result.version
     try:
@@ -76,8 +76,8 @@ def process_in_request(result: StoreResult, *, within_s: float = REQUEST_BUDGET_
         version.state, version.error_code = VersionState.FAILED, deletion.SUPERSEDED_CODE
         return version
     except (DatabaseError, InterfaceError) as error:
-        # The document is stored and its lease expires, so the caller need not send it again.
-        logger.warning("load_goes_on_later", version=result.version.pk, kind=type(error.__cause__ or error).__name__)
+        # The document is stored, and the worker takes it when its lease expires. The caller need not send it again.
+        logger.warning("load_left_to_worker", version=result.version.pk, kind=type(error.__cause__ or error).__name__)
         return result.version
 
 
@@ -114,7 +114,7 @@ def _run_step(version: Version, remaining_s: float) -> bool:
     except Exception as error:
         _handle_error(version, error, is_awaited=remaining_s < inf)
     except BaseException:
-        # The worker is shutting down: another process continues immediately.
+        # The worker is shutting down. Free the version for another process to continue immediately.
         with suppress(LeaseLost, DatabaseError, InterfaceError):
             leases.release_lease(version)
         raise
@@ -125,12 +125,12 @@ def _run_step(version: Version, remaining_s: float) -> bool:
 
 def _handle_error(version: Version, error: Exception, *, is_awaited: bool) -> None:
     sqlstate = sqlstate_of(error)
-    # The timeout of a request is short; a statement that the worker cannot finish is an error.
+    # Statements of a request have a short timeout. A timeout in the worker is an error.
     if sqlstate == QUERY_CANCELED and is_awaited:
-        logger.info("loading_left_to_worker", version=version.pk)
+        logger.info("load_left_to_worker", version=version.pk)
         return leases.release_lease(version)
     if sqlstate.startswith(TEMPORARY_SQLSTATES):
-        logger.warning("loading_waits", version=version.pk, sqlstate=sqlstate)
+        logger.warning("processing_postponed", version=version.pk, sqlstate=sqlstate)
         return leases.postpone_version(version, TEMPORARY_PAUSE_S, "database", DATABASE_UNAVAILABLE)
     logger.error("processing_step_failed", version=version.pk, state=version.state, **describe_safely(error))
     return leases.fail_attempt(version, "internal", f"Internal error: {type(error).__name__}.")

@@ -1,1 +1,1 @@
-"""Words of chunks: tokens, language, BM25 statistics."""
+"""The words of chunks: tokens, language detection, BM25 statistics."""

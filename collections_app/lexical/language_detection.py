@@ -1,7 +1,7 @@
 """Guesses the language of a text, as a text search configuration. Pure.
 
 By script first, then by stop words. A text with too few stop words of one language is "simple", which compares words
-unchanged: right for names, tables and languages for which PostgreSQL has no stemmer.
+unchanged: suitable for names, tables and languages for which PostgreSQL has no stemmer.
 """
 
 import re
@@ -47,7 +47,7 @@ _SINGLE_LANGUAGE_SCRIPTS = {"greek": "greek", "armenian": "armenian", "tamil": "
 
 
 def detect_language(text: str) -> str:
-    """The name of the best text search configuration for the text.
+    """Returns the name of the best text search configuration for a text.
 
     >>> detect_language("The printer on the third floor is broken."), detect_language("プリンターは三階にあります。")
     ('english', 'simple')
@@ -64,7 +64,7 @@ def detect_language(text: str) -> str:
 
 
 def _main_script(text: str) -> str:
-    """The script of most letters."""
+    """Returns the script to which most letters belong."""
     counts = {
         name: len(letter.findall(text)) * _LETTERS_PER_CHARACTER.get(name, 1)
         for name, letter in _LETTER_PATTERNS.items()
@@ -75,7 +75,7 @@ def _main_script(text: str) -> str:
 
 def _best_language(words: list[str], languages: Mapping[str, frozenset[str]]) -> str:
     counts = Counter(words)
-    # Square roots, so that one frequent word does not outweigh all others.
+    # Square roots keep one frequent word from outweighing all others.
     weights = {
         name: sum([sqrt(counts[word]) for word in stopwords]) - _foreign_letter_weight(counts, name)
         for name, stopwords in languages.items()

@@ -1,9 +1,9 @@
 """Stop words by which languages are recognized, and letters that some languages do not use.
 
-The name before the words is a text search configuration; "simple" and a name is a language that has none.
+Each key is a text search configuration, or "simple" followed by a language without a configuration.
 """
 
-# ruff: noqa: RUF001  (letters of other scripts that look like Latin ones are meant)
+# ruff: noqa: RUF001  (letters of other scripts that look like Latin ones are intended)
 
 LATIN = {
     "basque": "eta da ez dute du ere bat zen baina izan dira hau zuen egin duen edo ziren beste oso horren arte",
@@ -27,7 +27,7 @@ LATIN = {
     "spanish": "de la que el en y los del se las por un para con no una su al es como más pero sus fue son este entre",
     "swedish": "och det att är en som på för av med inte den till har de ett om var han från eller vid men sig efter",
     "turkish": "ve bir bu için ile olarak da de çok daha olan gibi ancak en ise kadar sonra değil ne ya her var göre",
-    # No stemmer for these, but they must not pass for their neighbours.
+    # PostgreSQL has no stemmer for these, but they must not be mistaken for similar languages.
     "simple polish": "i w na się nie do z że to jest o jak za od przez po co dla był ale czy są oraz tym lub jego może",
     "simple czech": "a se v na je že s z do o i to ve pro jako by jsou ale k po za byl nebo který není také aby při",
     "simple slovak": "a sa v na je že s z do o aj to vo pre ako by sú ale k po za bol alebo ktorý nie tiež aby pri tým",
@@ -46,7 +46,7 @@ CYRILLIC = {
     "simple macedonian": "и во на се да од е за со не дека ја што го како или тоа ги биде но има по кој беше ќе",
     "simple mongolian": "нь байна ба бол юм энэ гэж болон тэр байсан дээр гэсэн их мөн оны хийх",
 }
-# Letters that a language never writes: russian and its neighbours share most of their little words.
+# Letters that a language never uses, because Russian and similar languages share most of their stop words.
 UNUSED_LETTERS = {
     "russian": "іїєґўјљњћђџѓќѕөү",
     "serbian": "йщъыьэюяёіїєґўѓќѕөү",

@@ -1,4 +1,4 @@
-"""The words of chunks: how they are stored and counted, and the weight of a query's words.
+"""Stores and counts the words of chunks, and computes the weights of a query's words.
 
 BM25 without an extension. The weight of a word in its chunk depends only on that chunk and is stored once, in a sparse
 vector. The weight of a word in the collection is computed from counts, in the vector of the query. Their inner product
@@ -20,17 +20,17 @@ from .tokens import prepare_index_words, prepare_words
 K1 = 1.2
 B = 0.75
 # Chosen: a chunk's length is its number of characters, relative to the collection's chunk size. So its weights do not
-# change when other documents are loaded, and one rule fits every script. With the true average number of words, four
-# question sets were answered no better, three of them worse.
+# change when other documents are loaded, and one rule fits every script. With the true average number of words, results
+# for four question sets were not better, and for three of them worse.
 CHUNK_BATCH_SIZE = 500
 
 # The position of a word in the vector: 28 bits of its hash; positions count from 1.
 SPARSE_INDEX_SQL = "('x' || substr(md5({lexeme}), 1, 7))::bit(28)::int + 1"
-# The hash of the word and its collection, so that one index keeps the words of collections apart.
+# The hash of a word and its collection; one index serves all collections.
 TERM_SQL = "('x' || substr(md5({collection} || ':' || {lexeme}), 1, 16))::bit(64)::bigint"
 
-# A prefix of lexemes, so that each language of a collection has its own words: "die" in German is not "die" in English.
-# The language that a collection had before documents had their own has no prefix, so that its words stay valid.
+# A prefix keeps the lexemes of each language in a collection apart: "die" in German is not "die" in English.
+# The former language of a collection, from before documents had their own, has no prefix, so its words stay valid.
 LEXEME_PREFIX_SQL = "CASE WHEN {configuration} = {unmarked} THEN '' ELSE {configuration} || ':' END"
 # The number of chunks in a language is counted like a word; no lexeme contains a space.
 LANGUAGE_TERM_SQL = TERM_SQL.format(collection="{collection}", lexeme="'language ' || {configuration}")
@@ -60,7 +60,7 @@ STORE_WORDS_SQL = f"""
     ON CONFLICT (chunk_id) DO NOTHING
 """
 
-# In the order of the terms, so that concurrent loads do not deadlock.
+# Ordered by term to prevent deadlocks between concurrent loads.
 COUNT_SQL = """
     INSERT INTO term_count AS counted (collection_id, term, chunks)
     SELECT %(collection)s, term, %(sign)s * count(*)
@@ -72,7 +72,7 @@ COUNT_SQL = """
     GROUP BY term ORDER BY term
     ON CONFLICT (collection_id, term) DO UPDATE SET chunks = counted.chunks + excluded.chunks
 """
-# This transaction has locked the rows already, because it changed them above.
+# This transaction has already locked these rows by changing them above.
 DELETE_EMPTY_COUNTS_SQL = """
     DELETE FROM term_count WHERE collection_id = %(collection)s AND chunks <= 0 AND term IN (
         SELECT unnest(terms) FROM chunk_words WHERE version_id = %(version)s UNION ALL SELECT 0
@@ -161,7 +161,7 @@ def inverse_document_frequency(chunk_count: int, total_count: int) -> float:
 
 
 def store_words(version_id: int, collection_id: str, configuration: str) -> None:
-    """Store the words of the version's chunks, and their language; existing rows are kept."""
+    """Store the words of a version's chunks, and their language; keep existing rows."""
     configuration = configuration or SIMPLE_CONFIGURATION
     size, unmarked = Collection.objects.values_list("chunk_size", "unmarked_configuration").get(pk=collection_id)
     Version.objects.filter(pk=version_id).update(text_configuration=configuration)
@@ -180,7 +180,7 @@ def store_words(version_id: int, collection_id: str, configuration: str) -> None
 
 
 def _chunk_batches(version_id: int) -> Iterator[list[tuple[int, list[str], str, int]]]:
-    """Chunk ids with heading paths, texts and numbers in batches, because a document can have many thousands."""
+    """Yield ids, heading paths, texts and numbers of chunks in batches, because a document can have thousands."""
     rows = (
         Chunk.objects.filter(version=version_id).order_by("number").values_list("id", "heading_path", "text", "number")
     )
@@ -200,7 +200,7 @@ def change_term_counts(version_id: int, collection_id: str, sign: int) -> None:
 
 
 def find_query_terms(query: str, collections: Sequence[Collection]) -> Mapping[str, QueryTerms]:
-    """The words of a query by collection id, in each language that occurs in the collection."""
+    """Return the words of a query by collection id, in each language that occurs in the collection."""
     ids = [collection.sys_id for collection in collections]
     parameters: dict[str, Any] = {
         "collections": ids,

@@ -1,8 +1,8 @@
 """Prepares text for PostgreSQL's text search, in the same way for documents and queries. Pure.
 
 How the server's parser treats quotation marks, hyphens, addresses and scripts without spaces depends on its locale, and
-often prevents matches: “quoted” with its marks, end.Start and and/or would be one word each. So the parser only gets
-lower-case words separated by spaces.
+often prevents matches: “quoted” with its marks, end.Start and and/or would be one word each. So the parser receives
+only lower-case words separated by spaces.
 """
 
 import re
@@ -38,7 +38,7 @@ _SEPARATING_DOT = re.compile(r"(?<![0-9])\.|\.(?![0-9])")
 _OVERLONG_WORD = re.compile(rf"(\S{{{MAX_WORD_LENGTH}}})\S+")
 # A character with all that can combine with it: marks, later parts of a Korean syllable, half-width voicing.
 _CHARACTER_CLUSTER = re.compile(f".[{_COMBINING_MARKS}\u1160-\u11ff\uff9e\uff9f]*", re.DOTALL)
-# ASCII characters never combine with the preceding one, and normalisation does not change them.
+# ASCII characters never combine with the preceding one, and normalization does not change them.
 _SEGMENT = re.compile(r"[\x00-\x7f]+(?![^\x00-\x7f])|[\x00-\x7f]?[^\x00-\x7f]+")
 
 
@@ -72,24 +72,24 @@ class PreparedText:
 
 
 def prepare_words(text: str) -> str:
-    """The words of a text, for `to_tsvector`.
+    """Returns the words of a text, for `to_tsvector`.
 
     >>> prepare_words("The “ZX-200”, and/or U.S. v1.2")
     'the  zx 200   and or u s  v1.2'
     >>> prepare_words("東京大学 3.14 ﬁle").split()
     ['東京', '京大', '大学', '3.14', 'file']
     """
-    return _pair_characters(_normalize_text(text))
+    return _split_into_bigrams(_normalize_text(text))
 
 
 def prepare_index_words(text: str) -> str:
-    """As `prepare_words`, plus each character that is a word on its own: a search for 水 also finds 水道.
+    """Like `prepare_words`, plus each character that is a word on its own: a search for 水 also finds 水道.
 
     >>> prepare_index_words("東京都 a").split()
     ['東京', '京都', 'a', '東', '京', '都']
     """
     normalized_text = _normalize_text(text)
-    words = _pair_characters(normalized_text)
+    words = _split_into_bigrams(normalized_text)
     characters = [
         character
         for run in _UNSPACED_RUN.findall(normalized_text)
@@ -98,7 +98,7 @@ def prepare_index_words(text: str) -> str:
     ]
     if not characters:
         return words
-    # Altogether never more distinct words than the longest text has without them.
+    # Limit the distinct words to MAX_TEXT_LENGTH, because a sparse vector cannot hold many more.
     max_added = max(0, MAX_TEXT_LENGTH - len(set(words.split())))
     added_characters = frozenset(list(dict.fromkeys(characters))[:max_added])
     return " ".join([words, *[character for character in characters if character in added_characters]])
@@ -119,7 +119,7 @@ def _normalize_text(text: str) -> str:
     return _replace_separators(_lowercase(_INVISIBLE_RUN.sub("", text)))
 
 
-def _pair_characters(text: str) -> str:
+def _split_into_bigrams(text: str) -> str:
     return _OVERLONG_WORD.sub(r"\1", _UNSPACED_RUN.sub(lambda run: f" {_bigrams(run.group())} ", text))
 
 
@@ -137,7 +137,7 @@ def _lowercase(text: str) -> str:
 
 
 def _bigrams(run: str) -> str:
-    """All pairs of neighbours, because PostgreSQL cannot split these scripts into words.
+    """Returns all pairs of neighbouring characters, because PostgreSQL cannot split these scripts into words.
 
     >>> _bigrams("東京都"), _bigrams("都")
     ('東京 京都', '都')
@@ -146,7 +146,7 @@ def _bigrams(run: str) -> str:
 
 
 def prepare_words_with_spans(text: str, single_characters: Set[str] = frozenset()) -> PreparedText:
-    """As `prepare_words`, with offsets for highlights; `single_characters` are added as separate words.
+    """Like `prepare_words`, with offsets for highlights; `single_characters` are added as separate words.
 
     >>> text = prepare_words_with_spans("ﬁle, 東京都")
     >>> text.text.split()
@@ -174,7 +174,7 @@ def prepare_words_with_spans(text: str, single_characters: Set[str] = frozenset(
 
 
 def _normalize_with_spans(text: str) -> tuple[str, list[Span]]:
-    """The normalised text without invisible characters, and the origin of each character."""
+    """Returns the normalized text without invisible characters, and the original span of each character."""
     if unicodedata.is_normalized("NFKC", text) and not _INVISIBLE_RUN.search(text):
         return text, list(zip(range(len(text)), range(1, len(text) + 1), strict=True))
     normalized: list[str] = []
@@ -209,7 +209,7 @@ def _bigrams_with_spans(run: str, spans: Sequence[Span]) -> tuple[str, list[Span
 
 
 def _cut_overlong_words(text: str, spans: Sequence[Span]) -> PreparedText:
-    """Shorten overlong words, as `_pair_characters` does."""
+    """Shortens overlong words, as `_split_into_bigrams` does."""
     mask = bytearray(b"\x01") * len(text)
     for match in _OVERLONG_WORD.finditer(text):
         start = match.start() + MAX_WORD_LENGTH

@@ -1,1 +1,1 @@
-"""Document metadata: validation, and its filter as SQL. Pure."""
+"""Validates document metadata, and compiles metadata filters to SQL. Pure."""

@@ -2,7 +2,7 @@
 
 Any other field can hold text, a number, a boolean, an array of these, or an object, so it represents a set of values:
 none if it is missing or empty, one, or the items of its array. A path leads into objects and into the objects of
-arrays. A condition is true if it is true for one of the values; its negation is true for all other documents.
+arrays. A condition is true if it is true for any of the values; its negation is true for all other documents.
 """
 
 import json
@@ -17,7 +17,7 @@ from typing import Any
 from system.encoded_query import Path, QueryError, read_instant
 from system.encoded_query.sql import FOLD_SQL
 
-# Checked before conversion, because one invalid date would fail the whole search.
+# Checked before conversion, because one invalid date would make the whole search fail.
 INSTANT_PATTERN_SQL = (
     r"'^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{{1,9}})?)?"
     r"(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)?)?$'"
@@ -34,7 +34,7 @@ NUMBER_PATTERN_SQL = "'^-?[0-9]{{1,100}}([.][0-9]{{1,100}})?$'"
 
 
 class FieldKind(StrEnum):
-    """What a field holds; ANY for untyped fields."""
+    """The type of a field; ANY for untyped fields."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -54,7 +54,7 @@ FIELD_KINDS: Mapping[str, FieldKind] = {
 
 
 class SqlParameters:
-    """The values of a filter. Placeholders are numbered until the text is complete, so they can be added in any order.
+    """The values of a filter. Placeholders are numbered until the SQL is complete, so they can be added in any order.
 
     >>> parameters = SqlParameters()
     >>> first, second = parameters.add(1, "integer"), parameters.add("x", "text")
@@ -70,7 +70,7 @@ class SqlParameters:
         return f"%({len(self._values) - 1})s::{sql_type}"
 
     def to_positional(self, sql: str) -> tuple[str, list[Any]]:
-        """The text with %s, and its values in that order."""
+        """Returns the SQL with %s placeholders, and the values in their order."""
         values = [self._values[int(number)] for number in PLACEHOLDER.findall(sql)]
         return PLACEHOLDER.sub("%s", sql), values
 
@@ -99,7 +99,7 @@ class ValueExpressions:
     def second(self) -> str:
         return f"date_trunc('second', {self.instant})"
 
-    def compared(self, operator: str, other: "ValueExpressions") -> str:
+    def compare(self, operator: str, other: "ValueExpressions") -> str:
         return f"({self.number} {operator} {other.number} OR {self.second} {operator} {other.second})"
 
 
@@ -117,11 +117,11 @@ class FilterField:
         return ".".join(self.path)
 
     def subject(self, item: str = "item") -> ValueExpressions:
-        """The expressions for the field itself, or for the values that `values` gives this alias."""
+        """Returns the expressions for a typed field, or for the values that `any_value` selects under this alias."""
         return _untyped_expressions(f"{item}.value") if self.kind is FieldKind.ANY else _typed_expressions(self)
 
     def any_value(self, parameters: SqlParameters, test: str, item: str = "item") -> str:
-        """True if the test is true for at least one of the values."""
+        """Returns SQL that is true if the test is true for at least one of the values."""
         if self.kind is not FieldKind.ANY:
             return f"({test})"
         names = "".join([f".{json.dumps(step, ensure_ascii=False)}" for step in self.path])

@@ -1,7 +1,7 @@
 """Compiles an encoded query on metadata to an SQL condition. Pure.
 
 "The filter is the encoded-query language: field=value joined by ^". Names and values are passed as parameters. Only
-metadata can be named: what the server stores about a document (id, collection, owner, state) is in other columns.
+metadata can be filtered: what the server stores about a document (id, collection, owner, state) is in other columns.
 """
 
 import json
@@ -27,7 +27,7 @@ class Filter:
         return not self.query.groups
 
     def sql(self, column: str) -> tuple[str, list[Any]]:
-        """A condition on a row by this column of type jsonb, with %s for its values.
+        """Returns the condition on a jsonb column, with %s placeholders, and its values.
 
         >>> Filter().sql("metadata")
         ('TRUE', [])
@@ -41,7 +41,7 @@ class Filter:
 def parse_filter(text: str, moment: Moment | None = None) -> Filter:
     """Parse a filter; raises `QueryError`, also for values that are invalid for their field.
 
-    `moment` is the time for relative values.
+    `moment` is the reference time for relative values.
 
     >>> parse_filter("priority=high")
     Traceback (most recent call last):
@@ -50,7 +50,7 @@ def parse_filter(text: str, moment: Moment | None = None) -> Filter:
     """
     query = parse(text, METADATA)
     if query.order:
-        # Chosen: refused rather than ignored, so that nobody relies on an order that does not exist.
+        # Chosen: refused rather than ignored, because callers would rely on an order that does not exist.
         raise QueryError("sorting is not supported in a filter", query.order[0].position, "ORDERBY")
     filter_ = Filter(query, moment) if moment else Filter(query)
     filter_.sql("metadata")
@@ -80,7 +80,7 @@ class _FilterCompiler:
         return join_conditions(" AND ", [*self.index_conditions(condition, compiler.field), sql])
 
     def index_conditions(self, condition: Condition, field: FilterField) -> list[str]:
-        """Conditions implied by `=` that the metadata index can answer; text only if it has no upper or lower case."""
+        """Returns conditions that `=` implies and the metadata index supports; none for values with cased letters."""
         value = condition.value
         if condition.operator != "=" or len(field.path) > 1 or value.lower() != value.upper():
             return []

@@ -1,7 +1,7 @@
-"""Compiles a condition on a metadata field: the adapter of metadata to the query language. Pure.
+"""Compiles a condition on a metadata field to SQL. Pure.
 
-A field represents a set of values, so a test is wrapped in EXISTS. Negations are complements, so every document is on
-exactly one side of each pair.
+A field represents a set of values, so a test is wrapped in EXISTS. Negations are complements: every document matches
+either an operator or its negation.
 """
 
 import re
@@ -52,7 +52,7 @@ COMPARISON_KINDS: Mapping[FieldKind, ComparisonKind] = {
 
 
 class FieldConditionCompiler(ConditionCompiler[ValueExpressions]):
-    """Binds the values themselves: a filter is compiled for one request."""
+    """Binds resolved values, because a filter is compiled for each request."""
 
     dialect = METADATA
     comparisons = COMPARISONS
@@ -72,7 +72,7 @@ class FieldConditionCompiler(ConditionCompiler[ValueExpressions]):
             self._check_operator_fits(field)
 
     def _check_operator_fits(self, field: FilterField) -> None:
-        """Untyped fields support every operator."""
+        """Raises QueryError if the operator does not fit the field's type. Every operator fits an untyped field."""
         condition = self.condition
         if field.kind is not FieldKind.ANY and not condition.row.fits(COMPARISON_KINDS[field.kind], condition.path):
             raise QueryError(
@@ -119,7 +119,7 @@ class FieldConditionCompiler(ConditionCompiler[ValueExpressions]):
         return value
 
     def instant_value(self, value: str | datetime) -> datetime:
-        """Truncated to the second, as times are displayed."""
+        """Returns the time truncated to the second, as times are displayed."""
         try:
             return read_instant(value).replace(microsecond=0)
         except QueryError as error:
@@ -156,7 +156,7 @@ class FieldConditionCompiler(ConditionCompiler[ValueExpressions]):
         return f"{self.subject.second} = ANY ({self.parameters.add(instants, 'timestamptz[]')})"
 
     def _one_of_untyped(self, values: list[str | datetime]) -> str:
-        """Text of any type: 3 is also a number, true also a boolean, and an instant matches its second."""
+        """Compares with values of all types: 3 is text and a number, true is text and a boolean."""
         texts = [value for value in values if isinstance(value, str)]
         tests = [self._text_predicate(texts)]
         numbers = [value for value in map(parse_number, texts) if value is not None]
@@ -172,7 +172,7 @@ class FieldConditionCompiler(ConditionCompiler[ValueExpressions]):
             tests.append(self._instant_predicate(instants))
         return self.any_value(join_conditions(" OR ", tests))
 
-    def ordered(self, operator: str) -> str:
+    def compare_order(self, operator: str) -> str:
         value: Any = read_value(self.condition)
         operand = self.resolve_operand(value)
         return self.any_value(self._ordered_test(operator, operand, _common_kind(self.field, operand)))
@@ -195,7 +195,7 @@ class FieldConditionCompiler(ConditionCompiler[ValueExpressions]):
         return f"{self.subject.comparison_key} {operator} {FOLD_SQL.format(self.parameters.add(value, 'text'))}"
 
     def _ordered_instant_test(self, operator: str, value: datetime) -> str:
-        """A time means its whole second."""
+        """Compares with the whole second of a time."""
         instant_sql = self.subject.instant
         is_after_second = operator in (">", "<=")
         if is_after_second and value.replace(tzinfo=None) >= LAST_INSTANT:
@@ -223,7 +223,7 @@ def _other_field(column: str, condition: Condition) -> FilterField | None:
 
 
 def _common_kind(field: FilterField, *values: str | datetime) -> FieldKind:
-    """How an untyped field is compared: as numbers or times if all values are such, otherwise as text."""
+    """Returns how to compare an untyped field: as numbers or times if all values are such, otherwise as text."""
     if field.kind is not FieldKind.ANY:
         return field.kind
     if all(parse_number(value) is not None for value in values):

@@ -1,4 +1,4 @@
-"""Validates a document's metadata: six typed fields, any others, within limits."""
+"""Validates a document's metadata: six typed fields and any other fields, within limits."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from django.conf import settings
 
 from collections_app.metadata.fields import INTEGER_BOUND
 from system.errors import BadRequest, combine_errors
-from system.http.request_body import InvalidJson, parse_json, refuse_unstorable
+from system.strict_json import InvalidJson, parse_json, refuse_unstorable
 
 MAX_DEPTH = 5
 # The longest name that a filter can contain.
@@ -29,7 +29,7 @@ class InvalidMetadata(BadRequest):
 
 
 def validate_metadata(metadata: Any) -> dict[str, Any]:
-    """The unchanged metadata; raises a 400 that names each invalid field."""
+    """Returns the metadata unchanged; raises a 400 error that names each invalid field."""
     if not isinstance(metadata, dict):
         raise InvalidMetadata(field="metadata")
     refuse_unstorable_metadata(metadata)
@@ -43,7 +43,7 @@ def validate_metadata(metadata: Any) -> dict[str, Any]:
 
 
 def parse_metadata(text: str) -> dict[str, Any]:
-    """Metadata sent as text in a form, with the rules of a JSON body.
+    """Parses and validates metadata that was sent as text in a form.
 
     >>> parse_metadata('{"type": "manual"}')
     {'type': 'manual'}
@@ -76,7 +76,7 @@ def refuse_unstorable_metadata(metadata: Mapping[str, Any]) -> None:
 
 
 def nested_values(value: Any, level: int = 0) -> Iterator[tuple[int, Any]]:
-    """A value and all values in it, each with the number of objects and arrays around it.
+    """Yields a value and all values nested in it, each with its nesting level.
 
     >>> list(nested_values({"a": [1, {}]}))
     [(0, {'a': [1, {}]}), (1, [1, {}]), (2, 1), (2, {})]
@@ -112,7 +112,7 @@ def is_integer(value: Any) -> bool:
 
 
 def is_instant(value: Any) -> bool:
-    """ISO 8601 with date, time and zone.
+    """Whether the value is an ISO 8601 string with date, time and zone.
 
     >>> is_instant("2024-05-19T15:30:00Z"), is_instant("2024-05-19T15:30:00"), is_instant("2024-02-30T10:00:00Z")
     (True, False, False)
@@ -127,7 +127,7 @@ def is_instant(value: Any) -> bool:
 
 
 def iso_timestamp(value: datetime) -> str:
-    """An instant as the metadata field `created` is written: ISO 8601 in UTC.
+    """Formats an instant in ISO 8601 in UTC, like the metadata field `created`.
 
     >>> from datetime import UTC
     >>> iso_timestamp(datetime(2024, 5, 19, 13, 45, tzinfo=UTC))

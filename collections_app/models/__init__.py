@@ -2,11 +2,11 @@
 
     EmbeddingSpace ─< Collection ─< Document ─< Version ─< Piece            the original bytes
                                                        ├── ExtractedText    their text
-                                                       └─< Chunk ── ChunkWords ─< ChunkVector
+                                                       └─< Chunk (── ChunkWords, ─< ChunkVector)
                       Collection ─< TermCount                               the number of chunks with a word
 
-A version is one content of a document, and the row of the queue while it is being processed. Searches see the version
-whose `is_searched` is true; replacing a document moves it to the next version in one transaction.
+A version is one state of a document's content, and its row in the queue while it is being processed. Searches use the
+version whose `is_searched` is true; replacing a document sets it on the new version in one transaction.
 """
 
 from collections_app.models.chunks import Chunk, ChunkVector, ChunkWords, TermCount

@@ -13,7 +13,7 @@ LEXICAL_DIMENSIONS = 2**28
 
 
 class Chunk(models.Model):
-    """A passage of a version, the result of a search."""
+    """A passage of a version, the unit that searches return."""
 
     version = models.ForeignKey(Version, models.DO_NOTHING, related_name="chunks", db_constraint=False)
     collection = models.ForeignKey(Collection, models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False)
@@ -31,11 +31,11 @@ class Chunk(models.Model):
 
 
 class ChunkWords(models.Model):
-    """The words of a chunk, separate from its text so that scoring thousands of chunks reads few pages."""
+    """The words of a chunk. They are separate from its text, so scoring thousands of chunks reads few pages."""
 
     chunk = models.OneToOneField(Chunk, models.DO_NOTHING, primary_key=True, related_name="words", db_constraint=False)
     version = models.ForeignKey(Version, models.DO_NOTHING, related_name="+", db_constraint=False)
-    # Hashes of the words together with the collection, so that one index serves every collection.
+    # Hashes of each word and its collection; one index serves all collections.
     terms = ArrayField(models.BigIntegerField())
     # The weight of each word: the saturated frequency of BM25.
     weights = SparseVectorField(dimensions=LEXICAL_DIMENSIONS)
@@ -46,7 +46,7 @@ class ChunkWords(models.Model):
 
 
 class ChunkVector(models.Model):
-    """The vector of a chunk in a space; a narrow row, so that a scan reads few pages."""
+    """The vector of a chunk in a space. Rows are narrow, so a scan reads few pages."""
 
     pk = models.CompositePrimaryKey("chunk_id", "space_id")
     chunk = models.ForeignKey(Chunk, models.DO_NOTHING, related_name="+", db_constraint=False)
@@ -65,7 +65,7 @@ class ChunkVector(models.Model):
 
 
 class TermCount(models.Model):
-    """The number of searchable chunks of a collection with a word; term 0 counts all chunks."""
+    """The number of searchable chunks of a collection that contain a word; term 0 counts all chunks."""
 
     pk = models.CompositePrimaryKey("collection_id", "term")
     collection = models.ForeignKey(Collection, models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False)

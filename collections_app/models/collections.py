@@ -15,10 +15,10 @@ from system.records.history import history_field
 from system.records.record import Record
 
 MAX_NAME_LENGTH = 200
-# With more, each character is in many passages: an overlap of 99 of 100 splits a file of 4 MB into over a million.
+# With more, each character is in many passages: 99 of 100 would split a file of 4 MB into over a million.
 OVERLAP_TOO_LARGE = "The overlap must be at most half of the chunk size."
 DEFAULT_OVERLAP = 200
-# For small chunks, the default overlap is a fifth of the size, as 200 is of 1000.
+# For small chunks, the default overlap is a fifth of the size, the same share as 200 of 1000.
 DEFAULT_OVERLAP_DIVISOR = 5
 # Unicode's "default ignorable" characters, all format characters, line separators and direction changes.
 INVISIBLE_CHARACTERS = re.compile(
@@ -54,7 +54,7 @@ def _stored_form(name: str, field: str) -> str:
 
 
 def lookup_name(name: str) -> str:
-    """The name to look up, or "" for an invalid one. Names with U+FFFD may exist from before.
+    """Returns the name to look up, or "" for an invalid one. Older names may contain U+FFFD.
 
     >>> lookup_name("Cafe\\u0301"), lookup_name("a\\n")
     ('Café', '')
@@ -66,9 +66,9 @@ def lookup_name(name: str) -> str:
 
 
 def check_visible_characters(name: str) -> None:
-    """Refuses white space at the ends and invisible characters in a new name, since it would look like another one.
+    """Refuses a new name with invisible characters or white space at its ends, because it would look like another.
 
-    Look-alikes are allowed. Older collections with such a name keep it.
+    Look-alike letters are allowed. Existing collections keep their names.
 
     >>> check_visible_characters("a\\n")
     Traceback (most recent call last):
@@ -97,7 +97,7 @@ def is_overlap_too_large(size: int, overlap: int) -> bool:
 
 
 def default_overlap(size: int) -> int:
-    """The overlap of a new collection with this chunk size.
+    """Returns the overlap of a new collection with this chunk size.
 
     >>> default_overlap(1000), default_overlap(400), default_overlap(399)
     (200, 200, 79)
@@ -106,21 +106,21 @@ def default_overlap(size: int) -> int:
 
 
 class EmbeddingSpace(models.Model):
-    """Vectors that can be compared: of one provider, model and number of dimensions."""
+    """Vectors that can be compared, because they have the same provider, model and number of dimensions."""
 
     provider = models.CharField(max_length=40)
     model = models.CharField(max_length=200)
     dimensions = models.PositiveSmallIntegerField()
     # Whether requests include the dimensions, which not every model accepts. Set when the space is created.
     asks_dimensions = models.BooleanField(default=False, db_default=False, editable=False)
-    # The vector of a fixed text; it differs if the provider has changed its model silently.
+    # The vector of a fixed text. A different vector later means that the provider has silently changed its model.
     probe = ArrayField(models.FloatField(), null=True, editable=False)
 
     class Meta:
         db_table = "embedding_space"
         constraints = [
             models.UniqueConstraint(fields=["provider", "model", "dimensions"], name="embedding_space_one"),
-            # For the foreign key of vectors, so that all vectors of a space have its dimensions.
+            # The foreign key of vectors refers to both, so all vectors of a space have its dimensions.
             models.UniqueConstraint(fields=["id", "dimensions"], name="embedding_space_dimensions"),
         ]
 
@@ -172,7 +172,7 @@ class Collection(Record):
     reembed_at = models.DateTimeField(null=True, blank=True, editable=False)
     # All versions up to this one have vectors in `next_space`; see `reembedding`.
     reembed_after = models.BigIntegerField(default=0, db_default=0, editable=False)
-    # Vectors of a former space are still to be deleted.
+    # Whether vectors of a former space still have to be deleted.
     has_old_vectors = models.BooleanField(default=False, editable=False)
     # When set, the collection is hidden, and the worker purges its documents.
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)

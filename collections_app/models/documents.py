@@ -60,7 +60,7 @@ class Document(models.Model):
         return self.doc_id
 
     def displayed_version(self) -> "Version":
-        """The newest version or, while the document has none, one without content."""
+        """Returns the newest version or, if the document has none, an empty one."""
         return self.newest or Version(size=0, created_at=self.created_at)
 
     def page_title(self) -> str:
@@ -69,7 +69,7 @@ class Document(models.Model):
 
 
 class Version(models.Model):
-    """One content of a document: the upload, its state, and whether searches see it."""
+    """One state of a document's content: the upload, its processing, and whether searches use it."""
 
     document = models.ForeignKey(Document, models.DO_NOTHING, related_name="versions")
     collection = models.ForeignKey(Collection, models.DO_NOTHING, related_name="+")

@@ -1,4 +1,4 @@
-"""Actions of the collection pages: delete, retry or reprocess one document, or all that the list shows."""
+"""Actions of the collection pages: delete, retry or reprocess one document or all listed documents."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ from collections_app.pages.views import CollectionDetailPage, DocumentFilter, co
 from system.admin_site.name_lists import shorten_names
 from system.errors import ServiceError
 
-# More documents need another request.
+# Further documents require another request.
 MAX_DOCUMENTS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentAction:
-    """A change to one document, or to all that the list shows; `question` asks for confirmation first."""
+    """A change to one document or to all listed documents. A `question` must be confirmed first."""
 
     verb: str
     apply: Callable[[User, Document], object]
@@ -35,7 +35,7 @@ class DocumentAction:
     state: VersionState | None = None
 
 
-# By the last part of their address.
+# Keyed by the last part of their URL.
 ACTIONS = {
     "delete": DocumentAction(
         verb="Delete",
@@ -63,7 +63,7 @@ ACTIONS = {
 
 
 class DocumentActionView(CollectionDetailPage):
-    """Base of the actions. The response is the list, or a redirect to it."""
+    """Base class of the actions; responds with the list or a redirect to it."""
 
     http_method_names = ["post", "options"]
 
@@ -89,7 +89,7 @@ class SingleDocumentAction(DocumentActionView):
 
 
 class BulkAction(DocumentActionView):
-    """All documents that match the name and state of the list."""
+    """Applies an action to all documents that match the filter of the list."""
 
     def post(self, request: HttpRequest, sys_id: str, action: DocumentAction) -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "write")
@@ -103,22 +103,22 @@ class BulkAction(DocumentActionView):
         if "confirmed" not in request.POST:
             question = f"{action.verb} {_count_text(len(selected_documents))}? {action.bulk_hint}"
             return confirmation_page(request, question, collection, action.verb)
-        problems = self._change_all(selected_documents, action)
+        problems = self._apply_to_all(selected_documents, action)
         changed_count = len(selected_documents) - len(problems)
         if len(documents) > MAX_DOCUMENTS:
             problems.append(f"Only the first {MAX_DOCUMENTS} documents were changed. Repeat the action for the rest.")
         message = f"{_count_text(changed_count)} {action.bulk_message}" if changed_count else ""
         return self.respond(collection, message, shorten_names(problems))
 
-    def _change_all(self, documents: list[Document], action: DocumentAction) -> list[str]:
-        """The refusals, one for each document that was not changed."""
-        refusals = []
+    def _apply_to_all(self, documents: list[Document], action: DocumentAction) -> list[str]:
+        """Returns a message for each document that was not changed."""
+        problems = []
         for document in documents:
             try:
                 action.apply(self.user(), document)
             except ServiceError as error:
-                refusals.append(f"{document.page_title()}: {error.message}")
-        return refusals
+                problems.append(f"{document.page_title()}: {error.message}")
+        return problems
 
 
 def _count_text(count: int) -> str:

@@ -1,4 +1,4 @@
-"""The forms of the collection pages: a new collection, and a search."""
+"""Forms of the collection pages, to create a collection and to search one."""
 
 from django import forms
 from django.http import QueryDict
@@ -31,7 +31,7 @@ class NewCollectionForm(forms.Form):
 
 
 class SearchInput:
-    """A search from the query string. Errors are in `problem`, for the page."""
+    """A search read from the query string. `problem` is the error message for the page."""
 
     def __init__(self, query_params: QueryDict) -> None:
         self.is_submitted = "query" in query_params
@@ -46,7 +46,7 @@ class SearchInput:
 
     @property
     def more_results_url(self) -> str:
-        """The address of the same search with more passages, or an empty text at the maximum."""
+        """The URL of the same search with more passages, or an empty string at the maximum."""
         if self.k >= MAX_K:
             return ""
         query = QueryDict(mutable=True)
@@ -54,7 +54,7 @@ class SearchInput:
         return f"?{query.urlencode()}"
 
     def search(self, collection: Collection) -> SearchResult | None:
-        """The result, or None after an error, which is in `problem`."""
+        """Returns the result, or None after an error, which is in `problem`."""
         if self.problem:
             return None
         try:

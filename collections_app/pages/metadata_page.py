@@ -1,4 +1,4 @@
-"""The page of a document's metadata, for writers of its collection."""
+"""The page on which writers edit a document's metadata."""
 
 import json
 from typing import Any
@@ -19,18 +19,17 @@ STALE_MESSAGE = "The metadata was not saved because it was changed in the meanti
 
 
 class MetadataPage(CollectionPage):
-    """`/collections/{sys_id}/documents/{document}/metadata/`: the metadata as JSON text."""
+    """`/collections/{sys_id}/documents/{document}/metadata/`: edits the metadata as JSON."""
 
     http_method_names = ["get", "head", "post", "options"]
 
     def get(self, request: HttpRequest, sys_id: str, document: str) -> HttpResponse:
-        collection, opened = self._open(sys_id, document)
-        return self._show(
-            collection, opened, {"text": metadata_json(opened), "tag": content_etag(newest_version(opened))}
-        )
+        collection, opened_document = self._open(sys_id, document)
+        tag = content_etag(newest_version(opened_document))
+        return self._show(collection, opened_document, {"text": metadata_json(opened_document), "tag": tag})
 
     def post(self, request: HttpRequest, sys_id: str, document: str) -> HttpResponse:
-        collection, opened = self._open(sys_id, document)
+        collection, opened_document = self._open(sys_id, document)
         form_values = {"text": request.POST.get("metadata", ""), "tag": request.POST.get("tag", "")}
 
         def check(version: Version) -> None:
@@ -40,14 +39,14 @@ class MetadataPage(CollectionPage):
                 raise PreconditionFailed
 
         try:
-            replace_metadata(opened, validation.parse_metadata(form_values["text"].strip() or "{}"), check)
+            replace_metadata(opened_document, validation.parse_metadata(form_values["text"].strip() or "{}"), check)
         except PreconditionFailed as error:
             form_values["stored"] = metadata_json(find_document(collection, document))
-            return self._show(collection, opened, {**form_values, "errors": [STALE_MESSAGE]}, error.status)
+            return self._show(collection, opened_document, {**form_values, "errors": [STALE_MESSAGE]}, error.status)
         except BadRequest as error:
             errors = [problem.message for problem in (error, *error.other_errors)]
-            return self._show(collection, opened, {**form_values, "errors": errors}, error.status)
-        messages.success(request, f"Metadata of “{opened.page_title()}” saved.")
+            return self._show(collection, opened_document, {**form_values, "errors": errors}, error.status)
+        messages.success(request, f"Metadata of “{opened_document.page_title()}” saved.")
         return redirect(self._list_url(collection))
 
     def _open(self, sys_id: str, document: str) -> tuple[Collection, Document]:
@@ -55,14 +54,15 @@ class MetadataPage(CollectionPage):
         return collection, find_document(collection, document)
 
     def _list_url(self, collection: Collection) -> str:
-        """The address of the list that led here; its filter is in the query string of this page."""
+        """Returns the URL of the document list. Its filter is in the query string of this page."""
         url, query = reverse("collection", args=[collection.pk]), self.request.GET.urlencode()
         return f"{url}?{query}" if query else url
 
     def _show(
-        self, collection: Collection, opened: Document, context: dict[str, Any], status: int = 200
+        self, collection: Collection, opened_document: Document, context: dict[str, Any], status: int = 200
     ) -> HttpResponse:
-        context |= {"collection": collection, "title": opened.page_title(), "back_url": self._list_url(collection)}
+        title, back_url = opened_document.page_title(), self._list_url(collection)
+        context |= {"collection": collection, "title": title, "back_url": back_url}
         return render(self.request, "collections/metadata.html", context, status=status)
 
 

@@ -1,4 +1,4 @@
-"""Presents documents and passages to the templates as plain text and numbers, which the templates escape."""
+"""Prepares documents and passages for templates, as plain text and numbers that the templates escape."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ class TextSpan:
 
 
 def split_at_highlights(text: str, highlights: Iterable[Sequence[int]]) -> Iterator[TextSpan]:
-    """The text cut where its highlights begin and end.
+    """Splits a text where its highlights begin and end.
 
     >>> [(part.text, part.is_marked) for part in split_at_highlights("Reset the <b>password", [(10, 21), (0, 5)])]
     [('Reset', True), (' the ', False), ('<b>password', True)]
@@ -60,7 +60,7 @@ def page_range(first: int | None, last: int | None) -> str:
 
 
 def size_text(size: int) -> str:
-    """A configured size, which is usually a round number.
+    """Formats a configured size, which is usually a round number.
 
     >>> size_text(32 * 1024 * 1024), size_text(1_500_000)
     ('32\\xa0MB', '1.4\\xa0MB')
@@ -69,7 +69,7 @@ def size_text(size: int) -> str:
 
 
 def metadata_line(metadata: Mapping[str, Any]) -> str:
-    """The metadata in one line of limited length.
+    """Formats metadata in one line of limited length.
 
     >>> metadata_line({"type": "manual", "tags": ["a", "b"], "priority": 2})
     'type: manual · tags: ["a", "b"] · priority: 2'
@@ -100,9 +100,9 @@ def hit_context(hit: Hit) -> dict[str, Any]:
 
 
 def passage_context(document: Document, generation: int, number: int, count: int) -> dict[str, Any]:
-    """The passage with up to `count` passages on each side.
+    """Returns a passage with the text of up to `count` passages on each side.
 
-    Read from the stored text, because passages overlap and lack the white space between them.
+    The text is read from the document, because passages overlap and lack the white space between them.
     """
     version = Version.objects.filter(document=document, is_searched=True).first()
     if version is None or version.generation != generation:
@@ -127,7 +127,7 @@ def passage_context(document: Document, generation: int, number: int, count: int
 
 
 def document_context(document: Document) -> dict[str, Any]:
-    """A document from `DocumentFilter`, with the state of its newest version."""
+    """Returns the context of a document from `DocumentFilter`, with the state of its newest version."""
     version = document.displayed_version()
     is_file_error = version.error_code in FILE_ERROR_CODES
     has_failed = version.state == VersionState.FAILED
@@ -136,7 +136,7 @@ def document_context(document: Document) -> dict[str, Any]:
     return {
         "id": document.pk,
         "title": title,
-        # A generated id means nothing to people.
+        # Omitted if it is generated, because it then means nothing to users.
         "secondary_name": document.doc_id if document.doc_id not in (title, document.pk) else "",
         "state": version.state,
         "size": version.size,
@@ -145,9 +145,9 @@ def document_context(document: Document) -> dict[str, Any]:
         "loaded_at": version.created_at,
         "metadata": metadata_line(version.metadata),
         "error": version.error if has_failed else "",
-        # For writers; other users cannot do anything about it.
+        # Shown to writers only; other users cannot fix the file.
         "advice": FIX_FILE_ADVICE if has_failed and is_file_error else "",
-        # The previous version is searched until the new one is ready, also if the new one fails.
+        # Searches use the previous version until the new one is ready, even if that fails.
         "note": PREVIOUS_VERSION_NOTE if is_unready and vars(document)["is_searched"] else "",
         "warnings": tuple(map(str, version.warnings)),
         "may_retry": has_failed and not is_file_error,

@@ -30,16 +30,16 @@ BULK_ACTIONS = (("documents-retry", "Retry"), ("documents-reprocess", "Reprocess
 
 
 class CollectionPage(LoginRequiredMixin, View):
-    """Base of these pages. A request of htmx gets only the part that it replaces."""
+    """Base class of the collection pages. An htmx request gets only the part that it replaces."""
 
     def user(self) -> User:
         assert isinstance(self.request.user, User)
         return self.request.user
 
-    def handle_no_permission(self) -> HttpResponseBase:  # type: ignore[override]  # wider than it needs to be
+    def handle_no_permission(self) -> HttpResponseBase:  # type: ignore[override]  # wider type
         if self.requested_part() is None:
             return super().handle_no_permission()
-        # The session has ended. Reload the page, which then asks the user to sign in.
+        # The session has ended. Reload the page, which then redirects to the sign-in page.
         return HttpResponse(headers={"HX-Refresh": "true"})
 
     def requested_part(self) -> str | None:
@@ -52,16 +52,16 @@ class CollectionPage(LoginRequiredMixin, View):
 
 
 class NameFilter:
-    """The filter of a list: part of the name."""
+    """The filter of a list by part of the name."""
 
     def __init__(self, query_params: QueryDict) -> None:
-        # Names are stored composed.
+        # Names are stored in NFC.
         self.name = unicodedata.normalize("NFC", query_params.get("name", "").replace("\x00", "").strip())
         self.filters = {"name": self.name}
 
     @property
     def query_prefix(self) -> str:
-        """The query string of the filter, to which the page's number is added."""
+        """The query string of the filter, to which templates append the page number."""
         query = QueryDict(mutable=True)
         query.update({name: value for name, value in self.filters.items() if value})
         return f"{query.urlencode()}&" if query else ""
@@ -93,7 +93,7 @@ class CollectionListPage(CollectionPage):
             "rows": [{"collection": collection, "counts": counts_by_id[collection.pk]} for collection in page],
             "page": page,
             "list_filter": list_filter,
-            "is_loading": any(collection_counts.unfinished for collection_counts in counts_by_id.values()),
+            "is_loading": any(collection_counts.unfinished_count for collection_counts in counts_by_id.values()),
             "may_create": access.may_create_collections(self.user()),
             "form": form,
         }
@@ -159,7 +159,7 @@ class CollectionDetailPage(CollectionPage):
 
 
 class DocumentFilter(NameFilter):
-    """The filter of the documents: part of the name, and the state."""
+    """The filter of the document list by part of the name and by state."""
 
     def __init__(self, query_params: QueryDict) -> None:
         super().__init__(query_params)
@@ -169,7 +169,7 @@ class DocumentFilter(NameFilter):
     def filter_documents(self, collection: Collection) -> QuerySet[Document]:
         documents = Document.objects.filter(collection=collection, deleted_at__isnull=True).order_by("-id")
         if self.name:
-            # Names of files that were loaded before November 2026 may be stored decomposed.
+            # Older file names may be stored in NFD.
             has_decomposed_name = Q(newest__filename__icontains=unicodedata.normalize("NFD", self.name))
             has_name = Q(doc_id__icontains=self.name) | Q(newest__filename__icontains=self.name) | has_decomposed_name
             documents = documents.filter(has_name)
@@ -181,7 +181,7 @@ class DocumentFilter(NameFilter):
 
 class PassagePage(CollectionPage):
     """`/collections/{sys_id}/documents/{document}/{generation}/passages/{number}/`: a passage with its context. The
-    generation is in the address because other content has other passages under the same numbers."""
+    URL contains the generation, because the same number is a different passage in other versions."""
 
     def get(self, request: HttpRequest, sys_id: str, document: str, generation: int, number: int) -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "read")

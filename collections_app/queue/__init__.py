@@ -1,1 +1,1 @@
-"""The queue of documents: leases, and signals to the worker."""
+"""The queue of documents to process: leases, and signals to the worker."""

@@ -1,4 +1,4 @@
-"""The queue of versions to process; only the holder of a version's lease may write to it.
+"""The queue of versions to process. Only the holder of a version's lease may change the version.
 
     free ── take_lease ──→ leased (60 s, a token) ── record_progress ──→ result stored, lease renewed
       ↑                      │ release_lease, postpone_version, fail_attempt: free again, immediately or later
@@ -6,8 +6,8 @@
       └── expiry ────────────┘ the holder was killed or is too slow; its next write raises LeaseLost
 
 `attempt` counts the leases since the last stored result. All times are the database's, because host clocks may differ.
-Times in the future from before that clock was set back do not count: a version waits only with an `error_code`, and no
-lease is longer than `MAX_LEASE_DURATION`.
+If that clock is set back, stored times may lie too far in the future. They are ignored: a version waits only with an
+`error_code`, and no lease is longer than `MAX_LEASE_DURATION`.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ from system.plain_sql import fetch_rows, run_statement
 logger = structlog.get_logger(__name__)
 
 LEASE_DURATION = timedelta(seconds=60)
-# As a statement sees it that began before the lease was taken.
+# Longer than a lease, because a statement may have begun before the lease was taken.
 MAX_LEASE_DURATION = 2 * LEASE_DURATION
 MAX_ATTEMPTS = 5
 FIRST_PAUSE_S = 5.0
@@ -42,8 +42,8 @@ LEASE_RENEWAL = {"lease_until": CURRENT_TIME + LEASE_DURATION}
 NO_LEASE: dict[str, Any] = {"lease_until": None, "lease_token": None}
 ATTEMPT_NOT_COUNTED = {"attempt": Greatest(F("attempt") - 1, 0)}
 
-# Round-robin over the owners, oldest first, so that many files of one owner do not delay the single file of another.
-# The order is that of the index, so that a long queue is not sorted for each take.
+# Round-robin over the owners, oldest first: many files of one owner do not delay the single file of another.
+# The index has the same order, so a long queue is not sorted for each lease.
 TAKE_NEXT_SQL = """
 UPDATE document_version
 SET lease_token = %s, lease_until = clock_timestamp() + %s * interval '1 s', attempt = attempt + 1
@@ -90,7 +90,7 @@ class Lease:
 
 
 def take_next_lease(last_owner: str = "") -> Lease | None:
-    """Leases the next due version, of the owner that follows `last_owner`; None if nothing is due."""
+    """Leases the next due version, from the next owner after `last_owner`; returns None if nothing is due."""
     token = uuid4()
     # The next owner in order, then the first.
     durations_s = [LEASE_DURATION.total_seconds(), MAX_LEASE_DURATION.total_seconds()]
@@ -102,14 +102,14 @@ def take_next_lease(last_owner: str = "") -> Lease | None:
 
 
 def take_lease(version_id: int) -> UUID | None:
-    """Leases a version for the request that created it; None if it is already finished."""
+    """Leases a version for the request that created it; returns None if it is already finished."""
     token = uuid4()
     versions = Version.objects.filter(pk=version_id, state__in=UNFINISHED_STATES)
     return token if versions.update(lease_token=token, attempt=F("attempt") + 1, **LEASE_RENEWAL) else None
 
 
 def is_queue_full(owner: str, limit: int) -> bool:
-    """Whether at least `limit` versions of this owner are unfinished. Reads only so many index entries."""
+    """Whether at least `limit` versions of this owner are unfinished. Reads at most that many index entries."""
     return Version.objects.filter(created_by=owner, state__in=UNFINISHED_STATES).order_by()[limit - 1 : limit].exists()
 
 
@@ -120,14 +120,14 @@ def due_versions() -> Any:
 
 
 def leased_version(version_id: int, token: UUID) -> Version:
-    """The current version with its document and collection; LeaseLost if the token does not hold its lease."""
+    """Returns the version with its document and collection; raises LeaseLost if the token is not that of its lease."""
     versions = Version.objects.select_related("document", "collection__space", "collection__next_space")
     return _require_lease(versions.filter(pk=version_id, lease_token=token).first())
 
 
 @contextmanager
 def lock_version(version: Version) -> Iterator[None]:
-    """A transaction that locks the leased version: nobody leases, purges or replaces it until the end."""
+    """Locks the leased version in a transaction, so that no other process leases, purges or replaces it."""
     with transaction.atomic():
         versions = Version.objects.select_for_update(no_key=True).order_by()
         _require_lease(versions.filter(pk=version.pk, lease_token=version.lease_token).only("pk").first())
@@ -135,7 +135,7 @@ def lock_version(version: Version) -> Iterator[None]:
 
 
 def record_progress(version: Version, **columns: Any) -> None:
-    """Records the progress; renews the lease and resets its attempts."""
+    """Stores the columns, renews the lease and resets the number of attempts."""
     _update_leased(version, **columns, **LEASE_RENEWAL, attempt=1)
 
 
@@ -150,17 +150,17 @@ def fail_version(version: Version, code: str, message: str) -> None:
 
 
 def release_lease(version: Version) -> None:
-    """Frees the version immediately and does not count the attempt, when its holder must stop."""
+    """Frees the version immediately without counting the attempt, for a holder that must stop."""
     _update_leased(version, **NO_LEASE, **ATTEMPT_NOT_COUNTED)
 
 
 def postpone_version(version: Version, pause_s: float, code: str, message: str) -> None:
-    """Frees the version after a pause and does not count the attempt, since the document is not the cause."""
+    """Frees the version after a pause without counting the attempt, for errors that the document did not cause."""
     _free_after_pause(version, pause_s, code, message, **ATTEMPT_NOT_COUNTED)
 
 
 def postpone_waiting_versions(space_id: int, pause_s: float, code: str, message: str) -> None:
-    """As `postpone_version`, for all versions that wait for the provider of this space."""
+    """Like `postpone_version`, for all versions that wait for the provider of this space."""
     run_statement(POSTPONE_WAITING_SQL, [pause_s, code, message[:MAX_ERROR_LENGTH], space_id, POSTPONE_BATCH_SIZE])
 
 
@@ -199,7 +199,7 @@ def _require_lease(version: Version | None) -> Version:
 
 
 def _free_after_pause(version: Version, pause_s: float, code: str, message: str, **columns: Any) -> None:
-    # Spread, so that versions that failed together are not retried together.
+    # Randomized to avoid simultaneous retries of versions that failed together.
     next_at = CURRENT_TIME + timedelta(seconds=pause_s * uniform(0.8, 1.2))  # noqa: S311  (not secret)
     error = message[:MAX_ERROR_LENGTH]
     _update_leased(version, next_at=next_at, error_code=code, error=error, **NO_LEASE, **columns)

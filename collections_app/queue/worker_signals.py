@@ -1,4 +1,4 @@
-"""Signals between the processes: wakes the worker, and tells its children that it is shutting down."""
+"""Wakes the worker, and tells its child processes that it is shutting down."""
 
 import mmap
 from typing import Any
@@ -12,18 +12,18 @@ _shutdown_flag = mmap.mmap(-1, 1)
 
 
 def request_processing() -> None:
-    """A document waits to be processed."""
+    """Wake the worker to process a document."""
     wake_worker("collections_app.tasks.work")
 
 
 def request_purge() -> None:
-    """Something deleted or replaced waits to be purged."""
+    """Wake the worker to purge what was deleted or replaced."""
     wake_worker("collections_app.tasks.purge")
 
 
 @worker_shutting_down.connect
 def begin_shutdown(**_: Any) -> None:
-    """The worker accepts no more messages and waits for its children, which return their leases."""
+    """Tell the children to release their leases. The worker accepts no more messages and waits for them."""
     _shutdown_flag[0] = 1
 
 

@@ -1,1 +1,1 @@
-"""Scope, keyword and vector retrieval, fusion, passages."""
+"""Hybrid search: scope, keyword and vector retrieval, fusion, passages."""

@@ -1,7 +1,7 @@
 """Combines the keyword score and the vector score. Pure.
 
-`a·bm25/max + (1-a)·minmax(cosine)`. The first term is normalised over the whole result, so that collections are ranked
-by their words; the second within each space, because cosines of two models cannot be compared. Fusion by ranks was
+`a·bm25/max + (1-a)·minmax(cosine)`. The keyword score is normalized over all collections, so keyword matches can be
+compared; the cosine within each space, because cosines of different models cannot be compared. Fusion by ranks was
 worse than keyword search alone on four of five question sets.
 """
 
@@ -28,13 +28,12 @@ class ScoredChunk:
 
     @property
     def rank(self) -> tuple[float, float]:
-        """The sort key, best first. Among equal scores the nearest comes first; otherwise all chunks found only by
-        vectors would be equal when only words count."""
+        """The sort key, best first. The cosine sorts equal scores, such as those of chunks without a keyword match."""
         return -self.score, -math.inf if self.candidate.vector_score is None else -self.candidate.vector_score
 
 
 def fuse(candidates: Sequence[Candidate]) -> list[ScoredChunk]:
-    """The candidates with scores from 0 to 1, best first; equal ones by vector score, then by chunk id.
+    """Returns the candidates with scores from 0 to 1, best first; ties are sorted by vector score, then by chunk id.
 
     >>> candidates = [Candidate(chunk_id=n, space_id=1, alpha=0.7, text_score=t, vector_score=v)
     ...               for n, t, v in ((1, 4.0, 0.2), (2, None, 0.6), (3, 2.0, 0.4))]
@@ -51,7 +50,7 @@ def fuse(candidates: Sequence[Candidate]) -> list[ScoredChunk]:
 
 
 def _vector_ranges(candidates: Iterable[Candidate]) -> dict[int, tuple[float, float]]:
-    """The lowest and the highest cosine in each space."""
+    """Returns the lowest and the highest cosine in each space."""
     ranges: dict[int, tuple[float, float]] = {}
     for candidate in candidates:
         if candidate.vector_score is not None:

@@ -28,8 +28,8 @@ class HighlightRequest:
 
 
 def find_highlights(passages: Sequence[HighlightRequest]) -> list[list[list[int]]]:
-    """For each passage the offsets `[start, end]` of its matching words, in order and without overlaps. If the passages
-    are long, only the first ones are marked."""
+    """Returns the offsets `[start, end]` of the matching words of each passage, in order and without overlaps. If the
+    passages are long, only the first ones are highlighted."""
     offsets: list[list[list[int]]] = [[] for _ in passages]
     numbers = _numbers_within_limit(passages)
     if not numbers:
@@ -63,7 +63,7 @@ def _numbers_within_limit(passages: Sequence[HighlightRequest]) -> list[int]:
 
 
 def any_lexeme_tsquery(lexemes: Iterable[str]) -> str:
-    """A tsquery that matches any of the lexemes.
+    """Returns a tsquery that matches any of the lexemes.
 
     >>> any_lexeme_tsquery(["fox", "o'clock"])
     "'fox' | 'o''clock'"
@@ -73,7 +73,7 @@ def any_lexeme_tsquery(lexemes: Iterable[str]) -> str:
 
 
 def marked_offsets(marked_text: str, text: PreparedText) -> list[tuple[int, int]]:
-    """The offsets of the marked words in the original text.
+    """Returns the offsets of the marked words in the original text.
 
     >>> marked_offsets(f"the {START_MARK}fox{STOP_MARK}", PreparedText("the fox", range(7), range(1, 8)))
     [(4, 7)]

@@ -10,13 +10,13 @@ from system.plain_sql import fetch_rows
 
 from .scope import Scope
 
-# Chunks to score, estimated from the counts of their words.
+# The number of chunks to score, as estimated from word counts.
 MAX_CANDIDATES = 2_000
 # If a filter keeps at most this many chunks, all of them are scored.
 MAX_FILTERED_CHUNKS = 5_000
-# One search never scores more chunks.
+# A search never scores more chunks in one collection.
 MAX_SCORED_CHUNKS = 10_000
-# The number of words too frequent for the budget that are searched in pairs.
+# The maximum number of words that are too frequent for the budget and are searched in pairs.
 MAX_FREQUENT_WORDS = 6
 
 SCORE_SQL = "-(words.weights <#> %s::sparsevec)"
@@ -24,7 +24,7 @@ BEST_CHUNKS_SQL = f"""
     SELECT words.chunk_id, {SCORE_SQL} AS score FROM chunk_words words
     WHERE {{condition}} ORDER BY score DESC, words.chunk_id LIMIT %s
 """
-# Ordered, so that the selection does not depend on the rows of other collections.
+# The order keeps the selection independent of the rows of other collections.
 BEST_OF_MANY_SQL = f"""
     WITH words AS MATERIALIZED (
         SELECT words.chunk_id FROM chunk_words words WHERE {{condition}}
@@ -33,7 +33,7 @@ BEST_OF_MANY_SQL = f"""
     SELECT chunk_id, {SCORE_SQL} AS score FROM chunk_words words JOIN words AS chosen USING (chunk_id)
     ORDER BY score DESC, chunk_id LIMIT %s
 """
-# Terms are hashed with the collection's id. Somebody who knows an id could construct a collision, so the collection of
+# Terms are hashed with the collection's id. Anyone who knows an id could construct a collision, so the collection of
 # each result is checked.
 OWN_COLLECTION_SQL = """
     SELECT result.chunk_id, result.score FROM ({best}) AS result
@@ -48,7 +48,7 @@ class RetrievalPlan:
 
     any_terms: tuple[int, ...] = ()
     term_pairs: tuple[tuple[int, ...], ...] = ()
-    # The upper bound: at worst the rarer word of each pair always occurs with the other.
+    # An upper bound: the rarer word of each pair may always occur with the other.
     max_chunks: int = 0
 
     def condition(self) -> tuple[str, list[Any]]:
@@ -59,10 +59,10 @@ class RetrievalPlan:
 
 
 def plan_retrieval(words: Sequence[QueryWord], chunk_count: int, budget: int) -> RetrievalPlan:
-    """The rarest words within the budget, then pairs of frequent words; always at least the rarest pair.
+    """Selects the rarest words within the budget, then pairs of frequent words; always at least the rarest pair.
 
-    >>> rare, often = (QueryWord(lexeme="", position=1, term=n, chunk_count=n) for n in (3, 900))
-    >>> plan_retrieval([rare, often], 1_000, 100)
+    >>> rare, frequent = (QueryWord(lexeme="", position=1, term=n, chunk_count=n) for n in (3, 900))
+    >>> plan_retrieval([rare, frequent], 1_000, 100)
     RetrievalPlan(any_terms=(3,), term_pairs=(), max_chunks=3)
     """
     remaining_budget, max_chunks, any_terms = budget, 0, []
@@ -76,7 +76,7 @@ def plan_retrieval(words: Sequence[QueryWord], chunk_count: int, budget: int) ->
             frequent_words.append(word)
     pairs: list[tuple[int, ...]] = []
     for rarer, other in combinations(frequent_words[:MAX_FREQUENT_WORDS], 2):
-        # As if the words occurred independently.
+        # Assumes that the words occur independently.
         expected_count = rarer.chunk_count * other.chunk_count / max(1, chunk_count)
         if expected_count <= remaining_budget or not (any_terms or pairs):
             pairs.append((rarer.term, other.term))
@@ -88,28 +88,28 @@ def plan_retrieval(words: Sequence[QueryWord], chunk_count: int, budget: int) ->
     return RetrievalPlan(any_terms=tuple(any_terms), term_pairs=tuple(pairs), max_chunks=max_chunks)
 
 
-def best_chunks(scope: Scope, query: QueryTerms, count: int) -> dict[int, float]:
-    known_words = query.known_words
+def best_chunks(scope: Scope, query_terms: QueryTerms, count: int) -> dict[int, float]:
+    known_words = query_terms.known_words
     if not known_words:
         return {}
     scope_condition, scope_values = scope.condition("words.version_id")
     if scope.chunk_count is not None and scope.chunk_count <= MAX_FILTERED_CHUNKS:
         plan = RetrievalPlan(any_terms=tuple([word.term for word in known_words]), max_chunks=scope.chunk_count)
     else:
-        share = 1.0 if scope.chunk_count is None else scope.chunk_count / max(1, query.chunk_count)
-        plan = plan_retrieval(known_words, query.chunk_count, int(MAX_CANDIDATES / max(share, 0.1)))
+        share = 1.0 if scope.chunk_count is None else scope.chunk_count / max(1, query_terms.chunk_count)
+        plan = plan_retrieval(known_words, query_terms.chunk_count, int(MAX_CANDIDATES / max(share, 0.1)))
     word_condition, values = plan.condition()
-    if min(plan.max_chunks, query.chunk_count) > MAX_SCORED_CHUNKS:
-        statement, parameters = BEST_OF_MANY_SQL, [*values, *scope_values, query.vector(), count]
+    if min(plan.max_chunks, query_terms.chunk_count) > MAX_SCORED_CHUNKS:
+        statement, parameters = BEST_OF_MANY_SQL, [*values, *scope_values, query_terms.vector(), count]
     else:
-        statement, parameters = BEST_CHUNKS_SQL, [query.vector(), *values, *scope_values, count]
+        statement, parameters = BEST_CHUNKS_SQL, [query_terms.vector(), *values, *scope_values, count]
     statement = OWN_COLLECTION_SQL.format(best=statement.format(condition=f"{word_condition} AND {scope_condition}"))
     return dict(fetch_rows(statement, [*parameters, scope.collection.pk]))
 
 
-def fetch_scores(chunk_ids: Iterable[int], query: QueryTerms) -> dict[int, float]:
-    """The keyword scores of chunks that were found by vectors."""
+def fetch_scores(chunk_ids: Iterable[int], query_terms: QueryTerms) -> dict[int, float]:
+    """Returns the keyword scores of chunks that were found by vectors."""
     ids = sorted(chunk_ids)
-    if not ids or not query.known_words:
+    if not ids or not query_terms.known_words:
         return {}
-    return dict(fetch_rows(SCORES_SQL, [query.vector(), ids]))
+    return dict(fetch_rows(SCORES_SQL, [query_terms.vector(), ids]))

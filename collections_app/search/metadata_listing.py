@@ -18,10 +18,10 @@ MAX_DOCUMENTS = 200
 MAX_OFFSET = 1_000_000
 # A page ends before the document that would exceed this size, but contains at least one.
 MAX_CHARACTERS = 4_000_000
-# Writing a longer document needs ten times its length in memory, so each process handles one at a time.
+# Serializing a longer document takes ten times its length in memory, so a process handles one at a time.
 LONG_RESPONSE_SLOT = threading.BoundedSemaphore(1)
 
-# One statement, so that a document that is replaced concurrently appears once.
+# In one statement, a document that is replaced concurrently appears only once.
 LISTING_SQL = """
     WITH matching AS MATERIALIZED (
         SELECT version.id, version.document_id, version.characters
@@ -53,8 +53,7 @@ class ContentPage:
 
 @contextmanager
 def matching_documents(collection: Collection, filter: Filter, *, limit: int, offset: int) -> Iterator[ContentPage]:
-    """The documents in the order in which they were first loaded. A long document is held only within the block, by one
-    caller at a time."""
+    """Yields a page of documents in order of creation. Per process, one caller at a time can hold a long document."""
     condition, values = filter.sql("version.metadata")
     parts = {"condition": condition, "limit": limit, "offset": offset, "max_characters": MAX_CHARACTERS}
     parameters = [collection.pk, *values]

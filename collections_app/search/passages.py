@@ -1,4 +1,4 @@
-"""Reads the passages of the best chunks, with what is known of each."""
+"""Reads the passages of the best chunks, with their document, scores and highlights."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,9 @@ from system.plain_sql import fetch_rows
 from .fusion import ScoredChunk
 from .highlights import HighlightRequest, find_highlights
 
-# Words of a query that are marked in passages.
+# The maximum number of query words that are highlighted in a passage.
 MAX_LEXEMES = 64
-# Digits that are kept of a score: more would only tell of how it was added up.
+# Decimal places of a score. Further ones depend on the order of additions.
 SCORE_DIGITS = 6
 CHUNKS_SQL = """
     SELECT chunk.id, collection.sys_id, collection.name, version.text_configuration, document.id, document.doc_id,
@@ -35,9 +35,9 @@ POSITIONS_SQL = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A passage that was found; `scores` are its cosine and its BM25, None where that was not looked at."""
+    """A passage in a search result. `scores` contains its cosine and BM25 score, None if not computed."""
 
-    # The columns of CHUNKS_SQL, in their order. The ids and the generation are for links, not part of the answer.
+    # The columns of CHUNKS_SQL, in their order. The ids and the generation are for links, not part of the response.
     collection_id: str
     collection_name: str
     configuration: str
@@ -60,21 +60,21 @@ class Hit:
 
     @property
     def id(self) -> str:
-        # Chosen: derived from what the caller knows. Row numbers would reveal how much others load.
+        # Chosen: derived from what the caller knows. Row ids would reveal how much others load.
         return str(uuid5(NAMESPACE_URL, f"{self.collection_name}\n{self.doc_id}\n{self.chunk_index}"))
 
 
-def read_passages(chunks: Sequence[ScoredChunk], k: int, words: Mapping[str, QueryTerms]) -> list[Hit]:
-    """The best k chunks as hits; equal ones in the order of their documents and positions."""
+def read_passages(chunks: Sequence[ScoredChunk], k: int, query_terms: Mapping[str, QueryTerms]) -> list[Hit]:
+    """Returns the best k chunks as hits; ties are sorted by document and position."""
     best_chunks = _take_best(chunks, k)
     rows = _fetch_hits([chunk.candidate.chunk_id for chunk in best_chunks])
     best_rows = [(chunk, rows[chunk.candidate.chunk_id]) for chunk in best_chunks]
-    highlights = find_highlights([_highlight_request(row, words[row.collection_id]) for _, row in best_rows])
+    highlights = find_highlights([_highlight_request(row, query_terms[row.collection_id]) for _, row in best_rows])
     return [_complete_hit(chunk, row, offsets) for (chunk, row), offsets in zip(best_rows, highlights, strict=True)]
 
 
 def _take_best(chunks: Sequence[ScoredChunk], k: int) -> list[ScoredChunk]:
-    """The first k. Thousands of equal texts may share the last rank, so only their positions are read."""
+    """Returns the first k chunks. Reads only the positions of ties, because thousands of equal texts may tie."""
     tied_chunks = [chunk for chunk in chunks if chunk.rank <= chunks[k - 1].rank] if len(chunks) > k else chunks
     rows = fetch_rows(POSITIONS_SQL, [[chunk.candidate.chunk_id for chunk in tied_chunks]])
     positions = {chunk_id: position for chunk_id, *position in rows}
@@ -90,9 +90,9 @@ def _fetch_hits(chunk_ids: Sequence[int]) -> dict[int, Hit]:
     return {row[0]: Hit(**dict(zip(names, row[1:], strict=False))) for row in rows}
 
 
-def _highlight_request(row: Hit, words: QueryTerms) -> HighlightRequest:
-    # The rarest words matter most, and each is compared with every word of every passage.
-    lexemes = [word.lexeme for word in words.known_words if word.configuration == row.configuration]
+def _highlight_request(row: Hit, query_terms: QueryTerms) -> HighlightRequest:
+    # Only the rarest words, because each is compared with every word of every passage.
+    lexemes = [word.lexeme for word in query_terms.known_words if word.configuration == row.configuration]
     return HighlightRequest(text=row.page_content, configuration=row.configuration, lexemes=lexemes[:MAX_LEXEMES])
 
 

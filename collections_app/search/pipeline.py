@@ -17,7 +17,7 @@ from .scope import Scope, build_scopes, snapshot_transaction
 
 __all__ = ["Hit", "SearchRequest", "SearchResult", "search"]
 
-# The fusion takes this many candidates from each retrieval.
+# The fusion takes at least this many candidates from each retrieval.
 MIN_CANDIDATES = 100
 
 
@@ -28,7 +28,7 @@ class SemanticSearchUnavailable(Unavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """A query for the best `k` passages; with `alpha` None each collection uses its own."""
+    """A query for the best `k` passages. If `alpha` is None, each collection uses its own."""
 
     query: str
     k: int
@@ -47,7 +47,7 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """The hits, best first. `is_without_vectors` if vectors were requested but unavailable."""
+    """The hits, best first. `is_without_vectors` is true if vectors were requested but unavailable."""
 
     hits: list[Hit]
     is_without_vectors: bool
@@ -59,7 +59,7 @@ def search(collections: Sequence[Collection], request: SearchRequest) -> SearchR
         changed_collections = _changed_collections(collections, request)
         if not changed_collections:
             return _search(collections, request, vectors)
-    # Only once, because the vectors of a former space stay available for a while.
+    # Retried only once, because the vectors of a former space remain available for a while.
     current_collections = [changed_collections.get(collection.pk, collection) for collection in collections]
     vectors = _embed_query(current_collections, request)
     with snapshot_transaction():
@@ -67,7 +67,7 @@ def search(collections: Sequence[Collection], request: SearchRequest) -> SearchR
 
 
 def _changed_collections(collections: Sequence[Collection], request: SearchRequest) -> Mapping[str, Collection]:
-    """Collections that switched to another embedding space while the query was embedded."""
+    """Returns the collections that switched to another space while the query was being embedded."""
     if request.mode == "text":
         return {}
     old_spaces = {collection.pk: collection.space_id for collection in collections}
@@ -78,16 +78,16 @@ def _changed_collections(collections: Sequence[Collection], request: SearchReque
 def _search(
     collections: Sequence[Collection], request: SearchRequest, vectors: Mapping[int, str] | None
 ) -> SearchResult:
-    words = term_statistics.find_query_terms(request.query, collections)
+    terms = term_statistics.find_query_terms(request.query, collections)
     candidates: list[Candidate] = []
     for scope in build_scopes(collections, request.filter):
         vector = (vectors or {}).get(scope.collection.space_id)
-        candidates += _candidates(scope, request, words[scope.collection.pk], vector)
-    return SearchResult(hits=read_passages(fuse(candidates), request.k, words), is_without_vectors=vectors is None)
+        candidates += _candidates(scope, request, terms[scope.collection.pk], vector)
+    return SearchResult(hits=read_passages(fuse(candidates), request.k, terms), is_without_vectors=vectors is None)
 
 
 def _embed_query(collections: Sequence[Collection], request: SearchRequest) -> Mapping[int, str] | None:
-    """The query's vector in each space, or None if one of them is unavailable, because a partial result would mislead.
+    """Returns the query's vector in each space, or None if one is unavailable: a partial result would be misleading.
 
     Called before the snapshot: a provider may take seconds, and no transaction should wait for it.
     """
@@ -105,15 +105,15 @@ def _embed_query(collections: Sequence[Collection], request: SearchRequest) -> M
         return None
 
 
-def _candidates(scope: Scope, request: SearchRequest, words: QueryTerms, vector: str | None) -> list[Candidate]:
-    """The best chunks by words and by vectors, each with both scores."""
-    bm25 = {} if request.mode == "vector" else keyword_retrieval.best_chunks(scope, words, request.candidate_count)
+def _candidates(scope: Scope, request: SearchRequest, terms: QueryTerms, vector: str | None) -> list[Candidate]:
+    """Returns the best chunks by words and by vectors, each with both scores."""
+    bm25 = {} if request.mode == "vector" else keyword_retrieval.best_chunks(scope, terms, request.candidate_count)
     cosines: dict[int, float] = {}
     if vector is not None:
-        cosines = vector_retrieval.nearest_chunks(scope, words.chunk_count, vector, request.candidate_count)
+        cosines = vector_retrieval.nearest_chunks(scope, terms.chunk_count, vector, request.candidate_count)
         cosines |= vector_retrieval.chunk_cosines(bm25.keys() - cosines.keys(), scope.collection.space, vector)
     if request.mode != "vector":
-        bm25 |= keyword_retrieval.fetch_scores(cosines.keys() - bm25.keys(), words)
+        bm25 |= keyword_retrieval.fetch_scores(cosines.keys() - bm25.keys(), terms)
     return [
         Candidate(
             chunk_id=chunk_id,

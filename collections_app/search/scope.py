@@ -1,7 +1,7 @@
-"""The versions that a search can find in each collection: those that are published and pass the filter.
+"""Determines the versions that a search can find in each collection: those that are published and match the filter.
 
-They are determined first, on documents, so that only relevant chunks are read. With a filter the scope lists the
-versions that pass; without one it lists the few that are not searched because they are loaded, replaced or deleted.
+This is done first, per document, so only relevant chunks are read. With a filter, a scope lists the matching
+versions; without one, it lists the few that are excluded because they are being loaded, replaced or deleted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ MATCHING_SQL = """
     WHERE version.collection_id = ANY(%s) AND version.is_searched AND {condition}
     GROUP BY version.collection_id
 """
-# One snapshot for all statements, so that a document that is replaced concurrently is found once. The cost of a search
+# All statements see one snapshot, in which a document that is replaced concurrently occurs once. The cost of a search
 # depends only on what it reads: no scans of tables shared with other collections, and no parallel workers.
 SNAPSHOT_SQL = """
     SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
@@ -46,7 +46,7 @@ class Scope:
     chunk_count: int | None = None
 
     def condition(self, column: str) -> tuple[str, list[Any]]:
-        """The condition on a column with the version id, and its parameters."""
+        """Returns the condition on a version id column, and its parameters."""
         if self.version_ids is not None:
             return f"{column} = ANY(%s::bigint[])", [list(self.version_ids)]
         if self.unsearched_ids:
@@ -56,7 +56,7 @@ class Scope:
 
 @contextmanager
 def snapshot_transaction() -> Iterator[None]:
-    """One transaction for all reads of a search; the caller's transaction if there is one."""
+    """Runs all reads of a search in one transaction, or in the caller's transaction if there is one."""
     if connection.in_atomic_block:
         yield
         return
@@ -66,7 +66,7 @@ def snapshot_transaction() -> Iterator[None]:
 
 
 def build_scopes(collections: Sequence[Collection], filter: Filter) -> list[Scope]:
-    """The scopes of the collections, without those where no version passes the filter."""
+    """Returns the scopes of the collections in which a version matches the filter."""
     ids = [collection.pk for collection in collections]
     if filter.is_empty:
         unsearched_rows = _rows_by_collection(UNSEARCHED_SQL, [ids])

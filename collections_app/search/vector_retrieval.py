@@ -1,4 +1,4 @@
-"""Finds the chunks nearest to the vector of a query, by scan or by a large collection's index."""
+"""Finds the chunks nearest to a query's vector, by a scan or, in a large collection, by its index."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ INDEX_SEARCH_SQL = """
 COSINES_SQL = """
     SELECT chunk_id, embedding <=> %s::halfvec FROM chunk_vector WHERE space_id = %s AND chunk_id = ANY(%s::bigint[])
 """
-# The scan continues until enough candidates pass the filter, up to this number.
+# An index scan continues until enough candidates match the filter, but visits at most this many vectors.
 MAX_VISITED_VECTORS = 40_000
 # Without table statistics the planner would prefer to read and sort the whole collection.
 INDEX_SETTINGS_SQL = f"""
@@ -42,23 +42,23 @@ def vector_literal(vector: Sequence[float]) -> str:
 
 
 def nearest_chunks(scope: Scope, chunk_count: int, vector: str, count: int) -> dict[int, float]:
-    """Cosines of the nearest chunks; `chunk_count` is the size of the collection."""
+    """Returns the cosines of the nearest chunks; `chunk_count` is the size of the collection."""
     space = scope.collection.space
     scanned_count = chunk_count if scope.chunk_count is None else scope.chunk_count
     condition, values = scope.condition("version_id")
-    location = [scope.collection.pk, space.pk]
+    collection_and_space = [scope.collection.pk, space.pk]
     is_large = vector_indexes.needs_index(scanned_count, space.dimensions)
     if not is_large or not vector_indexes.is_index_usable(scope.collection.pk, space.pk):
-        return _fetch_cosines(SCAN_SQL.format(condition=condition), [vector, *location, *values, count])
+        return _fetch_cosines(SCAN_SQL.format(condition=condition), [vector, *collection_and_space, *values, count])
     run_statement(INDEX_SETTINGS_SQL.format(ef=max(vector_indexes.ef_search(chunk_count), count)))
     statement = INDEX_SEARCH_SQL.format(condition=condition, dimensions=int(space.dimensions))
-    cosines = _fetch_cosines(statement, [vector, *location, *values, vector, count])
+    cosines = _fetch_cosines(statement, [vector, *collection_and_space, *values, vector, count])
     run_statement("SET LOCAL enable_sort = on")
     return cosines
 
 
 def chunk_cosines(chunk_ids: Iterable[int], space: EmbeddingSpace, vector: str) -> dict[int, float]:
-    """Cosines of chunks that were found by words; those without a vector are omitted."""
+    """Returns the cosines of chunks that were found by words; omits chunks without a vector."""
     ids = sorted(chunk_ids)
     return _fetch_cosines(COSINES_SQL, [vector, space.pk, ids]) if ids else {}
 

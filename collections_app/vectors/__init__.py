@@ -1,1 +1,1 @@
-"""Vectors of chunks: store, index, move to another model."""
+"""Stores and indexes the vectors of chunks, and moves collections to another model."""

@@ -1,7 +1,7 @@
 """Finds chunks that lack a vector in a space, and stores vectors.
 
-The search for them starts after the last stored one (`Version.embedded_to`), because otherwise each batch would scan
-all earlier chunks. This is only an optimization: before a version is published, all are checked.
+Each lookup starts after the last chunk with a stored vector (`Version.embedded_to`), because it would otherwise scan
+all earlier chunks. This is only an optimization: before a version is published, all its chunks are checked.
 """
 
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ MISSING_SQL = """
     )
     ORDER BY chunk.version_id, chunk.number LIMIT %s
 """
-# Only for chunks that still exist, because their documents can be deleted while the provider works. In a fixed order,
+# Stores only vectors of existing chunks, because documents can be deleted while the provider works. In a fixed order,
 # so that concurrent writers do not deadlock.
 STORE_VECTORS_SQL = """
     INSERT INTO chunk_vector (chunk_id, space_id, collection_id, version_id, dimensions, embedding)
-    SELECT chunk.id, %s, chunk.collection_id, chunk.version_id, %s, made.vector
-    FROM unnest(%b::bigint[], %b::halfvec[]) AS made (chunk_id, vector) JOIN chunk ON chunk.id = made.chunk_id
+    SELECT chunk.id, %s, chunk.collection_id, chunk.version_id, %s, batch.vector
+    FROM unnest(%b::bigint[], %b::halfvec[]) AS batch (chunk_id, vector) JOIN chunk ON chunk.id = batch.chunk_id
     ORDER BY chunk.id FOR KEY SHARE OF chunk
     ON CONFLICT DO NOTHING
 """
@@ -64,9 +64,9 @@ class VectorBatch:
 
 
 def embed_next_batch(version: Version, space: EmbeddingSpace, within_s: float) -> VectorBatch | None:
-    """Vectors for the next chunks without one, or None. Called outside transactions, because it calls a provider."""
-    after = (version.pk, version.embedded_to.get(str(space.pk), -1))
-    rows = chunks_to_embed([version.pk], space.pk, limit=CHUNK_BATCH_SIZE, after=after)
+    """Embeds the next chunks without a vector, or returns None. It calls a provider: use it outside transactions."""
+    last_position = (version.pk, version.embedded_to.get(str(space.pk), -1))
+    rows = chunks_to_embed([version.pk], space.pk, limit=CHUNK_BATCH_SIZE, after=last_position)
     if not rows:
         return None
     vectors = Embedder(space).embed_documents([row.indexed_text for row in rows], within_s=within_s)
@@ -76,16 +76,16 @@ def embed_next_batch(version: Version, space: EmbeddingSpace, within_s: float) -
 def chunks_to_embed(
     version_ids: Sequence[int], space_id: int, *, limit: int, after: tuple[int, int] = START_POSITION
 ) -> list[ChunkWithoutVector]:
-    """The next chunks of these versions after that position without a vector in the space."""
+    """Returns the next chunks of these versions after position `after` that have no vector in the space."""
     return [ChunkWithoutVector(*row) for row in fetch_rows(MISSING_SQL, [list(version_ids), *after, space_id, limit])]
 
 
 def store_vectors(batch: VectorBatch) -> None:
-    """Store vectors in binary form, because text takes five times as long."""
+    """Stores vectors in binary form, because text takes five times as long."""
     with server_binding_cursor() as cursor:
         halfvec = TypeInfo.fetch(cursor.connection, "halfvec")
         assert halfvec is not None  # the extension is checked at each start
-        register_halfvec_info(cursor, halfvec)  # type: ignore[arg-type]  # whatever has adapters
+        register_halfvec_info(cursor, halfvec)  # type: ignore[arg-type]  # any object with adapters
         chunk_ids = [row.chunk_id for row in batch.rows]
         cursor.execute(
             STORE_VECTORS_SQL, [batch.space.pk, batch.space.dimensions, chunk_ids, list(map(HalfVector, batch.vectors))]

@@ -5,8 +5,8 @@
                                         └── reason in reembed_error
 
 Searches use the old space until the new one is complete. A document that is loaded in the meantime gets vectors of the
-space that searches use when it becomes ready; the last check, under the collection's lock, finds the missing ones.
-`reembed_after` is only an optimisation: all versions up to it were filled once. Before the switch, all are checked.
+space that searches use when it becomes ready; the final check, under the collection's lock, detects missing vectors.
+`reembed_after` is only an optimization: all versions up to it were filled once. Before the switch, all are checked.
 """
 
 import random
@@ -33,7 +33,7 @@ from system.plain_sql import fetch_rows, run_statement
 logger = structlog.get_logger(__name__)
 
 ADVISORY_LOCK_ID = 7_301_042
-# Versions checked together, and vectors removed together.
+# The numbers of versions to check, and of vectors to remove, in one batch.
 VERSION_BATCH_SIZE = 200
 REMOVAL_BATCH_SIZE = 5000
 
@@ -51,23 +51,23 @@ REMOVE_VECTORS_SQL = """
 
 
 def start_reembedding(collection: Collection, space: EmbeddingSpace) -> None:
-    """Start to move the collection to `space`. If it is in that space already, cancel a move."""
+    """Start to move the collection to `space`. If it is already in that space, cancel any move to another."""
     with transaction.atomic():
-        locked = _lock_collection(collection.pk)
-        if locked is None:
+        locked_collection = _lock_collection(collection.pk)
+        if locked_collection is None:
             raise NotFound
-        target = None if space.pk == locked.space_id else space.pk
-        if locked.next_space_id not in (None, target):
-            locked.has_old_vectors = True
-        locked.next_space_id, locked.reembed_after = target, 0
-        locked.reembed_error, locked.reembed_attempt = "", 0
-        locked.reembed_at = _time_in(0 if target else OLD_VECTOR_RETENTION_S)
-        locked.save()
+        target_id = None if space.pk == locked_collection.space_id else space.pk
+        if locked_collection.next_space_id not in (None, target_id):
+            locked_collection.has_old_vectors = True
+        locked_collection.next_space_id, locked_collection.reembed_after = target_id, 0
+        locked_collection.reembed_error, locked_collection.reembed_attempt = "", 0
+        locked_collection.reembed_at = _time_in(0 if target_id else OLD_VECTOR_RETENTION_S)
+        locked_collection.save()
     collection.refresh_from_db()
 
 
 def reembedding_progress(collection: Collection) -> tuple[int, int]:
-    """How many searched passages have a vector in the next space, and how many there are."""
+    """Return the number of searched passages with a vector in the next space, and their total number."""
     stored_vectors = ChunkVector.objects.filter(
         collection=collection, space=collection.next_space_id, version__is_searched=True
     )
@@ -75,16 +75,16 @@ def reembedding_progress(collection: Collection) -> tuple[int, int]:
 
 
 def due_collections() -> QuerySet[Collection]:
-    """Collections with work to do now, the longest waiting first."""
+    """Return the collections with work to do now; the one that has waited longest comes first."""
     has_work = Q(next_space__isnull=False) | Q(has_old_vectors=True)
-    # By the database's clock, because host clocks may differ. A longer wait is from before it was set back.
+    # By the database's clock, because host clocks may differ. Longer waits are ignored: the clock was set back.
     wait_range = (Now(), Now() + timedelta(seconds=MAX_BACKOFF_S))
     collections = Collection.objects.filter(has_work, deleted_at=None).exclude(reembed_at__range=wait_range)
     return collections.order_by(F("reembed_at").asc(nulls_first=True))
 
 
 def continue_reembedding(collection: Collection, deadline: float) -> None:
-    """Continue the move until `deadline`, a time of `time.monotonic`. Only one process works on a collection."""
+    """Continue the move until `time.monotonic()` is past `deadline`. Only one process works on a collection."""
     with _exclusive_lock(collection.pk) as has_lock:
         if not has_lock:
             return
@@ -96,7 +96,7 @@ def continue_reembedding(collection: Collection, deadline: float) -> None:
         except (EmbeddingUnavailable, EmbeddingRefused) as error:
             _postpone(collection.pk, error.code, error.message, error.retry_after_s or 0)
         except Exception as error:
-            # The other collections must have their turn.
+            # Continue with the other collections.
             logger.error("reembedding_failed", collection=collection.pk, **describe_safely(error))
             connection.close_if_unusable_or_obsolete()
             _postpone(collection.pk, "internal", f"Internal error: {type(error).__name__}.")
@@ -111,10 +111,10 @@ def _fill_and_switch(collection_id: str, space: EmbeddingSpace, deadline: float)
 
 
 def _fill_new_versions(collection_id: str, space: EmbeddingSpace, deadline: float) -> bool:
-    """Fill the versions after `reembed_after` that are searched, or will be soon. True if it reached the last one."""
-    after = Collection.objects.filter(pk=collection_id).values_list("reembed_after", flat=True).first() or 0
+    """Fill the versions after `reembed_after` that are searched or soon will be; return whether all are filled."""
+    last_id = Collection.objects.filter(pk=collection_id).values_list("reembed_after", flat=True).first() or 0
     is_used = Q(is_searched=True) | Q(state=VersionState.EMBEDDING)
-    for ids in _batches(_version_ids(collection_id, is_used & Q(pk__gt=after))):
+    for ids in _batches(_version_ids(collection_id, is_used & Q(pk__gt=last_id))):
         if not _fill_versions(collection_id, space, ids, deadline):
             return False
         Collection.objects.filter(pk=collection_id, next_space=space).update(reembed_after=ids[-1])
@@ -124,10 +124,10 @@ def _fill_new_versions(collection_id: str, space: EmbeddingSpace, deadline: floa
 
 
 def _fill_versions(collection_id: str, space: EmbeddingSpace, version_ids: list[int], deadline: float) -> bool:
-    """True if every chunk of these versions has a vector; False if the time is over or the target changed.
+    """Embed the chunks of these versions that have no vector; return False if time is up or the target has changed.
 
-    The time is checked after a batch is stored, so that every turn makes progress.
-    A searched version keeps its chunks, so a complete one stays complete.
+    The time is checked after a batch is stored, so every call makes progress.
+    The chunks of a searched version do not change, so a filled version stays filled.
     """
     embedder = Embedder(space)
     after = chunk_vectors.START_POSITION
@@ -147,7 +147,7 @@ def _fill_versions(collection_id: str, space: EmbeddingSpace, version_ids: list[
 
 
 def _switch_space(collection_id: str, space: EmbeddingSpace, complete_ids: set[int]) -> None:
-    """Switch searches to the space, unless a document that became ready in the meantime lacks vectors."""
+    """Switch searches to the space, unless a document that became ready in the meantime has no vectors in it."""
     with transaction.atomic():
         collection = _lock_collection(collection_id)
         if collection is None or collection.next_space_id != space.pk:
@@ -165,7 +165,7 @@ def _switch_space(collection_id: str, space: EmbeddingSpace, complete_ids: set[i
 
 
 def _is_index_ready(collection_id: str, space: EmbeddingSpace) -> bool:
-    """Without an index, searches of a large collection would be slow. `vector_indexes.maintain_indexes` builds it."""
+    """Whether the index is ready, if the collection is large enough to need one. `vector_indexes` builds it."""
     chunks = _count_chunks(collection_id)
     if not vector_indexes.needs_index(chunks, space.dimensions) or vector_indexes.is_index_usable(
         collection_id, space.pk
@@ -184,15 +184,15 @@ def _remove_old_vectors(collection_id: str, deadline: float) -> None:
                 if time.monotonic() > deadline:
                     return
         with transaction.atomic():
-            locked = _lock_collection(collection_id)
-            if locked is not None and _used_space_ids(locked) == used_space_ids:
+            locked_collection = _lock_collection(collection_id)
+            if locked_collection is not None and _used_space_ids(locked_collection) == used_space_ids:
                 Collection.objects.filter(pk=collection_id).update(has_old_vectors=False, reembed_error="")
 
 
 def _postpone(collection_id: str, code: str, reason: str, min_wait_s: float = 0) -> None:
     attempt = Collection.objects.filter(pk=collection_id).values_list("reembed_attempt", flat=True).first() or 0
     wait_s = min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(attempt, 20)) * random.uniform(0.5, 1)  # noqa: S311
-    logger.warning("reembedding_waits", collection=collection_id, code=code)
+    logger.warning("reembedding_postponed", collection=collection_id, code=code)
     _record_status(collection_id, reason, min(attempt + 1, 1000), max(wait_s, min_wait_s))
 
 

@@ -1,7 +1,7 @@
 """Vector indexes: one per large collection and space, built by the worker without blocking writers.
 
 Small collections are scanned, which is exact, and fast up to the threshold. There is never one index over all
-collections: chunks of others would take places among the nearest, and a search would find too few.
+collections: chunks of other collections would be among the nearest, and a search would find too few of its own.
 """
 
 import time
@@ -17,15 +17,15 @@ from system.process_cache import WeightedCache
 ADVISORY_LOCK_ID = 7_301_041
 # Chunks times dimensions that an exact scan compares in 10 to 16 ms.
 INDEX_THRESHOLD = 10_000_000
-# An index is dropped only far below the threshold, so that it is not rebuilt again and again around it.
+# An index is dropped only far below the threshold, to avoid repeated rebuilds near the threshold.
 KEEP_INDEX_SHARE = 0.5
 
 HNSW_M, HNSW_EF_CONSTRUCTION = 16, 128
-# Up to this many chunks → candidates that a search visits. Recall of the ten nearest: .94 to .97.
+# The maximum number of chunks → the candidates that a search visits. Recall of the ten nearest: .94 to .97.
 EF_SEARCH = ((100_000, 200), (250_000, 400))
 MAX_EF_SEARCH = 800
 
-# The graph is built in memory, and slowly if it does not fit. This is its size per chunk in addition to the vector.
+# The graph is built in memory; if it does not fit, the build is slow. Its size per chunk, in addition to the vector:
 NODE_BYTES = 400
 MIN_MEMORY_MB, MAX_MEMORY_MB = 64, 1024
 
@@ -50,7 +50,7 @@ EXISTING_INDEXES_SQL = """
 """
 
 
-class IndexedSpace(NamedTuple):
+class IndexCandidate(NamedTuple):
     collection_id: str
     space_id: int
     dimensions: int
@@ -67,7 +67,7 @@ class IndexedSpace(NamedTuple):
 
 
 def index_name(collection_id: str, space_id: int) -> str:
-    """The name of the index, within the 63 bytes that PostgreSQL allows.
+    """Return the name of the index, within the 63 bytes that PostgreSQL allows.
 
     >>> index_name("176000000000000001", 3)
     'chunk_vector_near_3_9199d7d66001aafc3b8b'
@@ -84,7 +84,7 @@ def ef_search(chunk_count: int) -> int:
 
 
 def maintain_indexes() -> list[str]:
-    """Build missing and drop surplus indexes, one at a time; return their names. Large ones take minutes.
+    """Build missing and drop unneeded indexes, one at a time; return their names. Large indexes take minutes.
 
     Only one process does this; others return immediately.
     """
@@ -96,7 +96,7 @@ def maintain_indexes() -> list[str]:
         cursor.execute(EXISTING_INDEXES_SQL, [INDEX_NAME_PREFIX])
         existing_indexes: dict[str, bool] = dict(cursor.fetchall())
         cursor.execute(SPACE_SIZES_SQL)
-        spaces = [IndexedSpace(*row) for row in cursor.fetchall()]
+        spaces = [IndexCandidate(*row) for row in cursor.fetchall()]
         needed_names = {space.name for space in spaces if space.size > INDEX_THRESHOLD * KEEP_INDEX_SHARE}
         dropped_names = [
             name
@@ -138,12 +138,12 @@ def is_index_usable(collection_id: str, space_id: int) -> bool:
 
 
 def clear_cache() -> None:
-    """Let the next `is_index_usable` query the database."""
+    """Make the next `is_index_usable` query the database."""
     _validity.clear()
 
 
-def _is_filled(cursor: Any, space: IndexedSpace) -> bool:
-    """A new space gets its index when it is filled, because an index slows each insert."""
+def _is_filled(cursor: Any, space: IndexCandidate) -> bool:
+    """Whether the space is filled. A new space gets its index only then, because an index slows each insert."""
     if space.is_searched:
         return True
     cursor.execute(COUNT_VECTORS_SQL, [space.collection_id, space.space_id])
@@ -151,7 +151,7 @@ def _is_filled(cursor: Any, space: IndexedSpace) -> bool:
     return vector_count >= space.chunk_count
 
 
-def _build_index(cursor: Any, space: IndexedSpace) -> bool:
+def _build_index(cursor: Any, space: IndexCandidate) -> bool:
     memory_mb = space.chunk_count * (space.dimensions * 2 + NODE_BYTES) // 2**20 + 1
     memory_mb = min(max(memory_mb, MIN_MEMORY_MB), MAX_MEMORY_MB)
     return index_builds.execute(
@@ -163,7 +163,7 @@ def _build_index(cursor: Any, space: IndexedSpace) -> bool:
     )
 
 
-def _create_index_sql(space: IndexedSpace) -> sql.Composed:
+def _create_index_sql(space: IndexCandidate) -> sql.Composed:
     return sql.SQL(
         "CREATE INDEX CONCURRENTLY {name} ON public.chunk_vector "
         "USING hnsw ((embedding::halfvec({dimensions})) halfvec_cosine_ops) "

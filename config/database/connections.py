@@ -6,14 +6,14 @@ from psycopg import ProgrammingError, conninfo
 
 from config.env import ConfigurationError
 
-# Milliseconds. Web requests must not wait long, background work may. Commands have no timeout.
+# Web requests must not wait long; background work may. Commands have no timeout.
 STATEMENT_TIMEOUT_MS = {"web": 5_000, "worker": 60_000, "beat": 60_000}
 LOCK_TIMEOUT_MS = {"web": 2_000, "worker": 10_000, "beat": 10_000}
 IDLE_IN_TRANSACTION_TIMEOUT_MS = {"web": 10_000, "worker": 300_000, "beat": 60_000}
 
-# Seconds to connect. A request then returns 503, because a queue would only grow.
+# After this time, a web request returns 503, because a queue of requests would only grow.
 CONNECT_TIMEOUT_S = {"web": 2}
-PATIENT_CONNECT_TIMEOUT_S = 5
+DEFAULT_CONNECT_TIMEOUT_S = 5
 
 # A host that disappears does not close its connections. Without these settings they, and beat's leadership, would last
 # two hours; with them they end within a minute, here and on the server. Unix sockets ignore them.
@@ -41,7 +41,7 @@ def application_name(process: str) -> str:
 
 
 def reconfigure(process: str, former_process: str, entry: dict[str, Any]) -> None:
-    """Give a fork of another kind of process its own settings, before it connects."""
+    """Replace the settings of the parent with those of a forked process, before it connects."""
     options = entry["OPTIONS"]
     options["options"] = options["options"].replace(session_options(former_process), session_options(process))
     options["application_name"] = options["application_name"].replace(
@@ -69,7 +69,7 @@ def database_entry(url: str, process: str, name: str = "DATABASE_URL") -> dict[s
     own_options = str(parameters.pop("options", "") or "")
     options: dict[str, Any] = {**parameters, "options": f"{own_options} {session_options(process)}".strip()}
     options.setdefault("application_name", application_name(process))
-    options.setdefault("connect_timeout", CONNECT_TIMEOUT_S.get(process, PATIENT_CONNECT_TIMEOUT_S))
+    options.setdefault("connect_timeout", CONNECT_TIMEOUT_S.get(process, DEFAULT_CONNECT_TIMEOUT_S))
     for setting, value in KEEPALIVES.items():
         options.setdefault(f"keepalives_{setting}", value)
     # No keepalives are sent while a response is pending; this timeout ends the wait for a host that disappeared.

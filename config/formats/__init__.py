@@ -1,1 +1,1 @@
-"""How dates and times are written for people."""
+"""Display formats of dates and times."""

@@ -1,8 +1,8 @@
 """Backup and restore of the whole database with PostgreSQL's tools.
 
-A backup ends with a checksum, because PostgreSQL's tools do not detect every changed byte; they skip it. A restore
-fills a new database and then exchanges the names of the old and the new one, so a damaged file changes nothing and
-the old data remain under a dated name. Secrets in a backup are encrypted; their keys are stored separately.
+A backup ends with a checksum, because PostgreSQL's tools, which ignore it, do not detect every changed byte. A restore
+fills a new database and then swaps the names of the two databases, so a damaged file changes nothing, and the old
+database is kept under a dated name. Secrets in a backup are encrypted; their keys are stored separately.
 """
 
 import hashlib
@@ -86,32 +86,34 @@ def is_complete(archive: Path) -> bool:
 
 
 def restore_backup(source: Path) -> str:
-    """Replace the database by the backup; returns the name under which the old database is kept."""
+    """Replace the database with the backup; returns the name under which the old database is kept."""
     if not source.is_file():
         raise CommandError(f"The file {source} does not exist.")
     if not is_complete(source):
         raise CommandError(f"{source} is damaged or is not a backup of this service.")
     name = str(connection.get_connection_params()["dbname"])
-    new, old_name = f"{name}_restoring", f"{name}_until_{timezone.now():%Y%m%d_%H%M%S}"
+    new_name, old_name = f"{name}_restoring", f"{name}_until_{timezone.now():%Y%m%d_%H%M%S}"
     connection.close()
     dsn, environ = connection_info(MAINTENANCE_DATABASE)
     try:
         with psycopg.connect(dsn, password=environ.get("PGPASSWORD"), autocommit=True) as session:
-            execute(session, "DROP DATABASE IF EXISTS {} WITH (FORCE)", new)
-            create_like(session, name, new)
+            execute(session, "DROP DATABASE IF EXISTS {} WITH (FORCE)", new_name)
+            create_database_like(session, name, new_name)
             try:
-                run_tool("pg_restore", "--no-owner", "--no-privileges", "--exit-on-error", str(source), database=new)
-                settle_changes(new)
-                swap_databases(session, name, new, old_name)
+                run_tool(
+                    "pg_restore", "--no-owner", "--no-privileges", "--exit-on-error", str(source), database=new_name
+                )
+                mark_changes_committed(new_name)
+                swap_databases(session, name, new_name, old_name)
             except (CommandError, psycopg.Error):
-                execute(session, "DROP DATABASE IF EXISTS {} WITH (FORCE)", new)
+                execute(session, "DROP DATABASE IF EXISTS {} WITH (FORCE)", new_name)
                 raise
     except psycopg.Error as error:
         raise CommandError(f"The database server reported an error: {last_line(str(error))}") from None
     return old_name
 
 
-def create_like(session: "psycopg.Connection[Any]", name: str, new: str) -> None:
+def create_database_like(session: "psycopg.Connection[Any]", name: str, new_name: str) -> None:
     """Create an empty database with the encoding and locale of the old one, because the defaults may differ."""
     row = session.execute(
         "SELECT pg_encoding_to_char(encoding), datcollate, datctype, datlocprovider, coalesce(datlocale, datcollate) "
@@ -124,27 +126,27 @@ def create_like(session: "psycopg.Connection[Any]", name: str, new: str) -> None
     statement = "CREATE DATABASE {} TEMPLATE template0 ENCODING {} LOCALE_PROVIDER {} {} {} LC_COLLATE {} LC_CTYPE {}"
     session.execute(
         sql.SQL(statement).format(
-            sql.Identifier(new), sql.Literal(encoding), sql.SQL(provider_name), sql.SQL(locale_option),
+            sql.Identifier(new_name), sql.Literal(encoding), sql.SQL(provider_name), sql.SQL(locale_option),
             sql.Literal(locale), sql.Literal(collate), sql.Literal(ctype),
         )
     )  # fmt: skip
 
 
-def settle_changes(name: str) -> None:
-    """The change feed returns what ended before all running transactions. The numbers of those in the backup are from
-    another database and may be higher."""
+def mark_changes_committed(name: str) -> None:
+    """Mark all changes as committed. The change feed waits for running transactions, and the transaction numbers in the
+    backup are from another database, so they may be higher than those of running transactions."""
     dsn, environ = connection_info(name)
     with psycopg.connect(dsn, password=environ.get("PGPASSWORD"), autocommit=True) as session:
         if session.execute("SELECT to_regclass('public.sys_change')").fetchone() != (None,):
             session.execute("UPDATE public.sys_change SET transaction = '3'")
 
 
-def swap_databases(session: "psycopg.Connection[Any]", name: str, new: str, old_name: str) -> None:
-    with session.transaction():  # both or none, so that there is always a database of this name
-        # A database with connections cannot be renamed. Clients connect again to the new one.
+def swap_databases(session: "psycopg.Connection[Any]", name: str, new_name: str, old_name: str) -> None:
+    with session.transaction():  # both or none, so that a database with this name always exists
+        # A database with connections cannot be renamed. Clients reconnect to the new one.
         session.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
         execute(session, "ALTER DATABASE {} RENAME TO {}", name, old_name)
-        execute(session, "ALTER DATABASE {} RENAME TO {}", new, name)
+        execute(session, "ALTER DATABASE {} RENAME TO {}", new_name, name)
 
 
 def execute(session: "psycopg.Connection[Any]", statement: str, *names: str) -> None:

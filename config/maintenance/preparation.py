@@ -1,6 +1,6 @@
-"""The stamp that `manage.py prepare` leaves in the database, so that a start with nothing new can skip it.
+"""The stamp that `manage.py prepare` stores in the database, so that a start without changes can skip it.
 
-It covers all that the preparation depends on: the code and the packages, the settings that it reads, and the state of
+It covers everything that the preparation depends on: code and packages, the settings that it reads, and the state of
 the database. It is deleted before the preparation and written after it, so a preparation that failed is repeated.
 """
 
@@ -21,7 +21,7 @@ CODE_FOLDERS = ("config", "system", "accounts", "sso", "tableapi", "collections_
 def is_current() -> bool:
     try:
         return Preparation.objects.filter(stamp=current_stamp()).exists()
-    except DatabaseError:  # not even the table exists
+    except DatabaseError:  # the table does not exist yet
         return False
 
 
@@ -38,12 +38,12 @@ def save_stamp() -> None:
 
 def current_stamp() -> str:
     sha256 = hashlib.sha256()
-    # By content, because the times of files differ between hosts.
+    # Hashed by content, because file times differ between hosts.
     for path in sorted(path for folder in CODE_FOLDERS for path in (settings.BASE_DIR / folder).rglob("*.py")):
         sha256.update(str(path.relative_to(settings.BASE_DIR)).encode() + path.read_bytes())
     packages = sorted(path.name for path in Path(sysconfig.get_path("purelib")).glob("*.dist-info"))
     environment = settings.ENVIRONMENT
-    # Migrations that somebody undid, or that a restored backup lacks.
+    # Detects migrations that were undone, or that a restored backup lacks.
     migrations = sorted(MigrationRecorder(connection).applied_migrations())
     state = (packages, environment.wants_demo, environment.admin_login, vector_version(), migrations)
     sha256.update(repr(state).encode())

@@ -17,11 +17,11 @@ from psycopg import sql
 from system import encryption
 from system.plain_sql import fetch_rows, run_statement
 from tableapi.catalogue.column_type import StorageFormat
-from tableapi.catalogue.column_types import names_where
+from tableapi.catalogue.column_types import type_names_where
 from tableapi.models import Column, DeferredRecord
 
 BATCH_SIZE = 500
-ENCRYPTED_TYPES = names_where(lambda row: row.storage is StorageFormat.ENCRYPTED)
+ENCRYPTED_TYPES = type_names_where(lambda row: row.storage is StorageFormat.ENCRYPTED)
 NEXT_SECRETS_SQL = sql.SQL(
     "SELECT {key}, {column} FROM {table} WHERE {column} <> '' AND {key} > %s ORDER BY {key} LIMIT %s"
 )
@@ -32,7 +32,7 @@ Rows = list[tuple[Any, str]]
 
 @dataclass(frozen=True)
 class SecretLocation:
-    """A column with secrets: how to read the secrets after a key, and how to replace one."""
+    """A column with secrets, and functions that read the rows after a primary key and replace a secret."""
 
     name: str
     first_key: Any
@@ -42,33 +42,33 @@ class SecretLocation:
 
 @dataclass(frozen=True)
 class ReencryptionResult:
-    """How many secrets a location has, how many were encrypted again, and which could not be decrypted."""
+    """The number of secrets in a location, how many were re-encrypted, and which could not be decrypted."""
 
     name: str
     secret_count: int
     reencrypted_count: int
-    unreadable: tuple[str, ...]
+    failed_keys: tuple[str, ...]
 
 
 def reencrypt_all() -> Iterator[ReencryptionResult]:
-    # In this order: deferred records that are created in the meantime are found in their table.
+    # Tables come last, because deferred records may become records of their table in the meantime.
     for locations in (model_locations, deferred_locations, designed_locations):
         for location in locations():
             yield reencrypt(location)
 
 
 def reencrypt(location: SecretLocation) -> ReencryptionResult:
-    secret_count, reencrypted_count, unreadable, last_key = 0, 0, [], location.first_key
+    secret_count, reencrypted_count, failed_keys, last_key = 0, 0, [], location.first_key
     while rows := location.rows_after(last_key):
-        for key, stored in rows:
+        for key, ciphertext in rows:
             try:
-                if not encryption.uses_newest_key(stored):
-                    location.replace(key, stored, encryption.rotate(stored))
+                if not encryption.uses_newest_key(ciphertext):
+                    location.replace(key, ciphertext, encryption.rotate(ciphertext))
                     reencrypted_count += 1
             except encryption.DecryptionFailed:
-                unreadable.append(str(key))
+                failed_keys.append(str(key))
         secret_count, last_key = secret_count + len(rows), rows[-1][0]
-    return ReencryptionResult(location.name, secret_count, reencrypted_count, tuple(unreadable))
+    return ReencryptionResult(location.name, secret_count, reencrypted_count, tuple(failed_keys))
 
 
 def model_locations() -> Iterator[SecretLocation]:
@@ -84,7 +84,7 @@ def designed_locations() -> Iterator[SecretLocation]:
 
 
 def _column_location(schema: str, table: str, key: str, column: str) -> SecretLocation:
-    """Without hooks, versions and history, because the secret itself does not change."""
+    """Secrets are replaced without hooks, versions and history, because only their encryption changes."""
     names = {"table": sql.Identifier(schema, table), "key": sql.Identifier(key), "column": sql.Identifier(column)}
 
     def rows_after(last_key: Any) -> Rows:
@@ -97,7 +97,7 @@ def _column_location(schema: str, table: str, key: str, column: str) -> SecretLo
 
 
 def deferred_locations() -> Iterator[SecretLocation]:
-    """Deferred records hold their values in the form in which they will be stored."""
+    """The secrets in deferred records, whose values already have the form in which they will be stored."""
     tables_by_column: dict[str, set[str]] = {}
     for column in Column.objects.filter(type__in=ENCRYPTED_TYPES, table__is_system=False).select_related("table"):
         tables_with_column = (column.table, *column.table.descendants)

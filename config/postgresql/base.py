@@ -1,4 +1,4 @@
-"""Django's PostgreSQL backend with metrics, without a round trip to check that a connection is alive."""
+"""Django's PostgreSQL backend with metrics, which checks connections without a round trip."""
 
 import select
 import threading
@@ -12,7 +12,7 @@ from system.database_statements import ConnectionStatements
 
 
 class _ConnectionCloser:
-    """Ends a connection when nobody holds this any more."""
+    """Closes a connection as soon as nothing refers to this object."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
@@ -22,8 +22,8 @@ class _ConnectionCloser:
 
 
 class _ThreadConnections(threading.local):
-    """What goes with its thread at once: the web server ends idle threads, and Django's wrappers refer to themselves,
-    so that their connections would stay until Python collects what is in circles."""
+    """Closes the connections of a thread as soon as it ends. The web server ends idle threads, and Django's wrappers
+    are in reference cycles, so their connections would stay open until a garbage collection."""
 
     def __init__(self) -> None:
         self.closers: WeakKeyDictionary[Any, _ConnectionCloser] = WeakKeyDictionary()
@@ -33,7 +33,7 @@ _thread_connections = _ThreadConnections()
 
 
 class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # the library is untyped
-    """Each thread keeps its connection, and looks at it before each request."""
+    """Each thread keeps its connection, and checks it before each request."""
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connection = super().get_new_connection(conn_params)
@@ -42,8 +42,8 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # the librar
         return connection
 
     def is_usable(self) -> bool:
-        """A server that ended a connection has said so on its socket: looking there costs nothing, asking costs a
-        round trip with each request."""
+        """The socket of a connection that the server has closed is readable. Checking that costs nothing; a query would
+        cost a round trip per request."""
         try:
             return not _is_readable(self.connection.fileno()) or bool(super().is_usable())
         except psycopg.OperationalError:
@@ -51,7 +51,7 @@ class DatabaseWrapper(base.DatabaseWrapper):  # type: ignore[misc]  # the librar
 
 
 def _is_readable(descriptor: int) -> bool:
-    """Whether something came that nobody asked for: the end of the connection, or only a notice."""
+    """Whether unexpected data has arrived: the end of the connection, or only a notice."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(0))

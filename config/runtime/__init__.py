@@ -1,1 +1,1 @@
-"""The runtime behind `manage.py up`: embedded servers and the supervisor. Standard library only: it stays small."""
+"""The runtime behind `manage.py up`: embedded servers and the supervisor. Standard library only, to stay small."""

@@ -1,4 +1,4 @@
-"""The data folder: its layout, its lock, and the secrets kept in it."""
+"""The data folder: its layout, its lock, and the secrets stored in it."""
 
 import fcntl
 import hashlib
@@ -20,7 +20,7 @@ DEMO_PASSWORD = "demo-password"
 
 
 class DataFolder:
-    """One folder holds everything that must survive a restart."""
+    """The folder with everything that must survive a restart."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -35,7 +35,7 @@ class DataFolder:
 
     @property
     def sockets(self) -> Path:
-        """The folder of the servers' sockets; a long data path gets a short path in the temporary folder."""
+        """The folder of the servers' sockets; for a long data path, a short path in the temporary folder."""
         if len(os.fsencode(self.run)) <= MAX_SOCKET_FOLDER_BYTES:
             return self.run
         name = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
@@ -86,16 +86,16 @@ class DataFolder:
                 "Stop it first, or set another SVC_DATA_DIR and SVC_PORT."
             ) from None
         os.ftruncate(descriptor, 0)
-        with suppress(OSError):  # the lock is what matters; the disk may be full
+        with suppress(OSError):  # only the lock matters; the disk may be full
             os.write(descriptor, str(os.getpid()).encode())
         return descriptor
 
     def record_url(self, url: str) -> None:
-        """Record the address of the service of this process."""
+        """Record the URL of the service that this process runs."""
         self.url_file.write_text(f"{os.getpid()} {url}\n", encoding="utf-8")
 
     def running_url(self) -> str | None:
-        """The address of the service that is running from this folder, if any."""
+        """The URL of the service that runs from this folder, if any."""
         try:
             process, _, url = self.url_file.read_text(encoding="utf-8").strip().partition(" ")
             os.kill(int(process), 0)
@@ -105,11 +105,11 @@ class DataFolder:
 
 
 class AlreadyRunning(ConfigurationError):
-    """Another supervisor holds the data folder."""
+    """Another supervisor has locked the data folder."""
 
 
 def refuse_foreign_folder(path: Path) -> None:
-    """A folder in a shared place must belong to this user and be closed to others, because a socket goes into it."""
+    """A folder for sockets in a shared place must belong to this user and be closed to others."""
     status = path.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise PermissionError(1, "it belongs to another user or is open to others", str(path))

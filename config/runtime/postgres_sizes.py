@@ -1,4 +1,4 @@
-"""Sizes the embedded PostgreSQL to the machine."""
+"""Chooses memory and disk sizes of the embedded PostgreSQL that fit the machine."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/
 
 
 def default_sizes(memory_bytes: int, disk_bytes: int) -> dict[str, str]:
-    """The settings for this memory and the disk of the data folder.
+    """The size settings for a machine with this memory and data disk.
 
     >>> default_sizes(memory_bytes=8 * 1024**3, disk_bytes=100 * 1024**3)["shared_buffers"]
     '1024MB'
@@ -26,8 +26,8 @@ def default_sizes(memory_bytes: int, disk_bytes: int) -> dict[str, str]:
         "effective_cache_size": share(memory_bytes, 2, 128, 1024 * 1024),
         "work_mem": share(memory_bytes, 1024, 4, 32),  # several per connection, and there are 80
         "maintenance_work_mem": share(memory_bytes, 32, 64, 1024),
-        # The size after which a checkpoint is forced: whatever was written since the last one is written again after a
-        # crash, during which requests get 503. 1 GB takes about 7 s of CPU, and several times that on a busy machine.
+        # The amount of WAL after which a checkpoint is forced. After a crash, this WAL is replayed, and requests return
+        # 503. 1 GB takes about 7 s of CPU, and several times that on a busy machine.
         "max_wal_size": "1024MB",
         # The files that are reused after a checkpoint.
         "min_wal_size": share(disk_bytes, 20, 80, 256),

@@ -68,7 +68,7 @@ class Supervisor:
         self.is_closing = False
         self.reaper: subprocess.Popen[str]
         self._start_reaper()
-        self.reaper_thread = threading.Thread(target=self._keep_reaper, daemon=True)
+        self.reaper_thread = threading.Thread(target=self._watch_reaper, daemon=True)
         self.reaper_thread.start()
 
     def _start_reaper(self) -> None:
@@ -85,8 +85,8 @@ class Supervisor:
             if child.process is not None:
                 self._tell_reaper(f"+ {child.process.pid} {int(child.stop_signal)}")
 
-    def _keep_reaper(self) -> None:
-        """Start the reaper again whenever it ends, also while the parts are still starting."""
+    def _watch_reaper(self) -> None:
+        """Restart the reaper whenever it ends, even while parts are still starting."""
         while True:
             code = self.reaper.wait()
             with self.reaper_lock:
@@ -110,7 +110,7 @@ class Supervisor:
         if self.has_prefix and self.has_colour:
             colour = COLOURS[names.index(name) % len(COLOURS)] if name in names else "1"
             prefix = f"\x1b[{colour}m{prefix}\x1b[0m"
-        with suppress(OSError, ValueError), self.output_lock:  # nobody may read it; the children matter more
+        with suppress(OSError, ValueError), self.output_lock:  # the reader may be gone; the children matter more
             self.out.write("".join(f"{prefix}{line}\n" for line in lines))
             self.out.flush()
 
@@ -143,7 +143,7 @@ class Supervisor:
             self.reaper.stdin.write(line + "\n")
 
     def _relay(self, child: Child, process: subprocess.Popen[bytes]) -> None:
-        """Copy a child's output lines until all processes that hold it have ended, and report the child's end."""
+        """Copy a child's output until all processes that write to it have ended, and report the child's exit."""
         waiter = threading.Thread(
             target=lambda: self.events.put(ChildExit(child, process, process.wait())), daemon=True
         )
@@ -196,7 +196,7 @@ class Supervisor:
         child.backoff_s = min(MAX_BACKOFF_S, child.backoff_s * 2)
 
     def kill_group(self, group: int) -> None:
-        """Kill what a dead child left of its process group, such as workers that still hold its port."""
+        """Kill the remaining processes of a dead child's group, such as workers that still hold its port."""
         with suppress(ProcessLookupError):
             os.killpg(group, signal.SIGKILL)
         self._tell_reaper(f"- {group}")
@@ -222,10 +222,10 @@ class Supervisor:
             if child.process is not None and child.relay_thread is not None:
                 self.kill_group(child.process.pid)
                 child.process.wait()
-                child.relay_thread.join(1.0)  # its last lines
+                child.relay_thread.join(1.0)  # until its last lines are copied
 
     def close(self) -> None:
-        """End the reaper and release the data folder."""
+        """Stop the reaper and release the data folder."""
         with self.reaper_lock:
             self.is_closing = True
             self._close_pipe()

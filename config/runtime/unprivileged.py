@@ -1,7 +1,7 @@
 """Runs one command as an ordinary user on behalf of root, because PostgreSQL refuses to run as root.
 
-A user namespace gives the command another user number while its files stay root's: no account is made, no folder
-changes hands, and parent folders need not be open to others. Started as a script: unprivileged.py COMMAND ...
+In a user namespace, the command has another user ID while its files stay root's: no account is created, no folder
+changes its owner, and parent folders need not be open to others. Started as a script: unprivileged.py COMMAND ...
 """
 
 import ctypes
@@ -13,7 +13,7 @@ USER_ID = 1000
 
 
 def command_prefix() -> list[str]:
-    """What to put in front of a command: nothing, unless we are root."""
+    """The words before a command: none, unless this process runs as root."""
     return [sys.executable, "-I", "-S", __file__] if os.geteuid() == 0 else []
 
 

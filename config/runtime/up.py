@@ -1,4 +1,4 @@
-"""`manage.py up`: starts the parts in order, prints the addresses, and stops the parts in order."""
+"""`manage.py up`: starts the parts in order, prints the URLs, and stops the parts in order."""
 
 import argparse
 import os
@@ -25,7 +25,7 @@ PARTS = ("web", "worker", "beat")
 STOP_ORDER = (("web",), ("beat", "worker"), ("valkey",), ("postgres",))
 DRAIN_S = 30.0
 MAX_HEADER_BYTES = 64 * 1024
-# With one memory pool per thread, each would keep the memory of its largest response. Two pools are shared.
+# By default each thread has its own memory pool, which keeps the memory of its largest response.
 MALLOC_ENVIRON = {"MALLOC_ARENA_MAX": "2"}
 WEB_COMMAND = [sys.executable, "-m", "config.runtime.web_server", "parent"]
 CELERY_COMMAND = [sys.executable, "-m", "celery", "--app", "config", "--quiet"]
@@ -101,15 +101,15 @@ def start(supervisor: Supervisor, environment: Environment, folder: DataFolder, 
 
 
 def start_web(supervisor: Supervisor, folder: DataFolder) -> None:
-    """Start the web server and wait until it serves. It prepares the database first and makes the welcome text,
-    because it has loaded Django. Its report is one line (`serving`, or what prevents the start) and that text."""
+    """Start the web server and wait until it serves. It also prepares the database and creates the welcome text,
+    because it has loaded Django. It reports one line (`serving`, or the error) and that text."""
     read_end, write_end = os.pipe()
     web = part_child("web", folder)
     command = web.command
     web.command, web.pass_fds = [*command, str(write_end)], (write_end,)
     supervisor.start(web)
     os.close(write_end)
-    web.command, web.pass_fds = command, ()  # started again, it only serves
+    web.command, web.pass_fds = command, ()  # after a restart, it only serves
     report = open(read_end, encoding="utf-8")  # noqa: SIM115  (the thread closes it)
     state = report.readline().strip()
     if state == "serving":
@@ -159,7 +159,7 @@ def refuse_port_in_use(environment: Environment) -> None:
 
 
 def start_servers(supervisor: Supervisor, environment: Environment, folder: DataFolder) -> None:
-    """Start the embedded servers, unless the addresses of external ones are set."""
+    """Start the embedded servers, unless external ones are configured."""
     if environment.database_url is None:
         postgres = Postgres(folder, environment.postgres_sizes)
         launch(supervisor, postgres)
@@ -172,11 +172,11 @@ def launch(supervisor: Supervisor, server: Postgres | Valkey) -> None:
     server.initialise()
     process = supervisor.start(Child(server.name, server.command(), stop_signal=server.stop_signal))
     if not wait_until_ready(server, process):
-        raise ConfigurationError(server.start_failure)
+        raise ConfigurationError(server.start_failure_message)
 
 
 def prepare() -> None:
-    """Prepare the database in a separate process, unless that was done."""
+    """Prepare the database in a separate process, unless it is already prepared."""
     command = [sys.executable, str(env.ROOT / "manage.py"), "prepare", "--if-changed"]
     # In its own session, so that Ctrl-C does not interrupt a migration.
     result = subprocess.run(command, check=False, start_new_session=True)
@@ -202,7 +202,7 @@ def is_responding(environment: Environment) -> bool:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # a default context would load all authorities, 13 MB
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    # Without the proxy that the environment may name for outbound calls.
+    # Ignores the proxy for outbound calls that the environment may set.
     handlers = (urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
     try:
         with urllib.request.build_opener(*handlers).open(environment.local_url + "/healthz", timeout=2):
@@ -222,7 +222,7 @@ def print_welcome(report: TextIO, folder: DataFolder, supervisor: Supervisor) ->
 
 
 def stop(supervisor: Supervisor, folder: DataFolder, reason: str) -> None:
-    """Ctrl-C: everything within 10 s. SIGTERM: /readyz reports draining, and requests have 30 s to finish."""
+    """Ctrl-C stops everything within 10 s. On SIGTERM, /readyz reports draining, and requests have 30 s to finish."""
     supervisor.is_stopping = True
     is_draining = reason == "drain"
     has_web = any(child.name == "web" for child in supervisor.children)  # another part may share the folder

@@ -1,9 +1,9 @@
-"""The parent of the web processes: forks the processes that answer requests, and replaces them.
+"""The parent of the web processes: forks the processes that serve requests, and replaces them.
 
 It holds the listening socket, so that connections wait while a process is replaced. It has no threads and no
-connections, because those do not survive a fork. What needs the database at the start runs in a fork of its own.
+connections, because those do not survive a fork. Work at startup that needs the database runs in a separate fork.
 
-start:  load, prepare the database ──> fork the processes ──> tell `up`, make the welcome text
+start:  load, prepare the database ──> fork the processes ──> report to `up`, create the welcome text
 SIGHUP: load the new code in a trial ──> become it by exec, with the same process id, socket and processes
         ──> fork a process ──it serves──> stop one with the former code ──it ended──> fork the next
 """
@@ -26,7 +26,7 @@ from config.runtime.up import DRAIN_S
 # The system libraries of macOS do not survive a fork. There, each process loads the application by itself.
 HAS_FORK = sys.platform != "darwin"
 HANDLED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
-# A process that ended sooner is replaced only then.
+# A process that ended sooner is replaced only after this time.
 MIN_LIFETIME_S = 1.0
 # The application removes its secrets from the environment, and the new code needs them.
 ENVIRON = dict(os.environ)
@@ -35,27 +35,27 @@ logger = logging.getLogger(__name__)
 
 
 class ForkedChild(Exception):
-    """Raised in a forked process, which leaves the work of its parent and takes the role in the arguments."""
+    """Raised in a forked process to leave the parent's code and run the role in the arguments."""
 
 
 @dataclass
 class WebProcess:
-    """A process that answers requests, from its start to its end."""
+    """A process that serves requests."""
 
     pid: int
     started_at: float = 0.0
-    runs_old_code: bool = False  # with the code from before SIGHUP
+    runs_old_code: bool = False  # the code from before SIGHUP
     is_serving: bool = False
     kill_at: float = inf  # set when it is told to end
 
     def terminate(self) -> None:
-        """Tell it to end after its requests."""
+        """Make the process end after its current requests."""
         os.kill(self.pid, signal.SIGTERM)
         self.kill_at = time.monotonic() + DRAIN_S
 
 
 class Parent:
-    """Keeps the processes running that answer requests."""
+    """Keeps the web processes running."""
 
     def __init__(self, environment: Environment, report_fd: int, listener_fd: int, old_pids: tuple[int, ...]) -> None:
         self.process_count = environment.web_processes
@@ -67,12 +67,12 @@ class Parent:
         self.received_signals: set[int] = set()
         self.is_stopping = False
         self.signal_pipe = os.pipe()
-        self.serving_pipe = os.pipe()  # a process writes its id when it serves
+        self.serving_pipe = os.pipe()  # a process writes its id when it starts to serve
         for descriptor in (*self.signal_pipe, *self.serving_pipe):
             os.set_blocking(descriptor, False)
 
     def prepare(self) -> None:
-        """Prepare the database; what prevents it goes to the report."""
+        """Prepare the database; an error is written to the report."""
         _, status = os.waitpid(self._start("prepare", self.report_fd), 0)
         if status != 0:
             sys.exit(1)
@@ -83,26 +83,26 @@ class Parent:
             signal.signal(number, lambda received, _frame: self.received_signals.add(received))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED_SIGNALS)
         while not self.is_stopping or self.processes:
-            self._note_serving()
+            self._update_serving()
             self._handle_signals()
             if not self.is_stopping:
                 self._replace_processes()
             self._wait()
             for pid, code in ended_children():
-                self._note_end(pid, code)
+                self._handle_exit(pid, code)
 
     def _wait(self) -> None:
         now = time.monotonic()
-        times = (self.retry_at, *(process.kill_at for process in self.processes.values()))
-        due_at = min((due for due in times if due > now), default=inf)
-        select.select([self.signal_pipe[0], self.serving_pipe[0]], [], [], None if due_at == inf else due_at - now)
+        wake_times = (self.retry_at, *(process.kill_at for process in self.processes.values()))
+        wake_at = min((time_s for time_s in wake_times if time_s > now), default=inf)
+        select.select([self.signal_pipe[0], self.serving_pipe[0]], [], [], None if wake_at == inf else wake_at - now)
         read(self.signal_pipe[0])
 
     def _running_processes(self) -> list[WebProcess]:
-        """Without those that were told to end."""
+        """The processes that were not told to end."""
         return [process for process in self.processes.values() if process.kill_at == inf]
 
-    def _note_end(self, pid: int, code: int) -> None:
+    def _handle_exit(self, pid: int, code: int) -> None:
         if pid == self.trial_pid:
             self.trial_pid = 0
             if code != 0:
@@ -118,7 +118,7 @@ class Parent:
             if code > 0 and not any(other.is_serving for other in self._running_processes()):
                 sys.exit(1)  # none can start; the supervisor tries again, with growing delays
 
-    def _note_serving(self) -> None:
+    def _update_serving(self) -> None:
         for pid in map(int, read(self.serving_pipe[0]).split()):
             if pid in self.processes:
                 self.processes[pid].is_serving = True
@@ -145,15 +145,15 @@ class Parent:
                 os.kill(process.pid, signal.SIGKILL)
 
     def _replace_processes(self) -> None:
-        """Start what is missing, and replace the processes with the former code one after another."""
+        """Start missing processes, and replace those with the old code one after another."""
         running = self._running_processes()
         old_processes = [process for process in running if process.runs_old_code]
         is_settled = len(running) == len(self.processes) and all(process.is_serving for process in running)
         if old_processes and is_settled and len(running) > self.process_count:
             old_processes[-1].terminate()
             return
-        wanted_count = self.process_count + 1 if old_processes and is_settled else self.process_count
-        while len(self._running_processes()) < wanted_count and time.monotonic() >= self.retry_at:
+        target_count = self.process_count + 1 if old_processes and is_settled else self.process_count
+        while len(self._running_processes()) < target_count and time.monotonic() >= self.retry_at:
             self._start_serving()
 
     def _start_serving(self) -> None:
@@ -186,7 +186,7 @@ class Parent:
         return pid
 
     def _exec_new_code(self) -> None:
-        """Replace this program. Signals wait until the new one handles them."""
+        """Replace this program with the new code. Signals are blocked until it handles them."""
         signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
         os.set_inheritable(self.listener_fd, True)
         os.execve(sys.executable, command("parent", 0, self.listener_fd, *self.processes), ENVIRON)

@@ -28,7 +28,7 @@ native: Any = _granian
 signals: Any = _signals
 
 LISTEN_BACKLOG = 1024
-# In this time an accepted connection is read from.
+# An accepted connection is read within this time.
 FIRST_READ_S = 0.2
 
 
@@ -50,7 +50,7 @@ def report_errors(report_fd: int) -> Iterator[None]:
 
 
 def run_parent(environment: Environment, report_fd: int = 0, listener_fd: int = 0, *old_pids: int) -> None:
-    """Takes the descriptor of the report at the start, and what is kept after SIGHUP."""
+    """At startup, only `report_fd` is passed; after SIGHUP, the listener and the old processes instead."""
     if web_processes.HAS_FORK:
         with report_errors(report_fd):
             load_wsgi_module()
@@ -84,7 +84,7 @@ def try_new_code(environment: Environment) -> None:
 
 
 class Loop:
-    """Takes the place of an event loop: granian's thread calls back by itself."""
+    """Replaces the event loop, because granian's own thread runs the callbacks."""
 
     def call_soon(self, callback: Callable[..., Any], *arguments: Any, context: Any = None) -> None:
         callback(*arguments)
@@ -93,22 +93,22 @@ class Loop:
 
 
 def stop_accepting_first(listener_fd: int) -> None:
-    """At its end, granian closes connections that it has accepted but not read from. Shortly before, it gets no new
-    ones: it accepts from a socket that nobody connects to."""
-    end: Any = signal.getsignal(signal.SIGTERM)
+    """When it stops, granian closes connections that it has accepted but not read from. Shortly before, replace its
+    listening socket with an unused one, so that it accepts no more."""
+    stop_granian: Any = signal.getsignal(signal.SIGTERM)
 
     def stop(number: int, frame: FrameType | None) -> None:
         with socket.create_server(("127.0.0.1", 0)) as unused_socket:
             unused_socket.setblocking(False)
             os.dup2(unused_socket.fileno(), listener_fd)
-        threading.Timer(FIRST_READ_S, end, (number, frame)).start()
+        threading.Timer(FIRST_READ_S, stop_granian, (number, frame)).start()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
 
 
 def serve(environment: Environment, listener_fd: int, serving_pipe: int) -> None:
-    """Answer requests as granian does, but without an event loop: each request would wake its thread first."""
+    """Serve requests as granian does, but without an event loop, whose thread each request would have to wake."""
     gateway = load_wsgi_module().gateway
     loop = Loop()
     scheduler = native.CallbackScheduler(loop, None, None, None, None)
@@ -124,7 +124,7 @@ def serve(environment: Environment, listener_fd: int, serving_pipe: int) -> None
     sockets = (None, native.SocketHolder(listener_fd, False, LISTEN_BACKLOG))
     worker = native.RSGIWorker(1, sockets, None, *threads, "1", http1, HTTP2Settings(), False, None, *tls, (None, None))
     worker.serve_mtr(scheduler, loop, shutdown)
-    with suppress(OSError):  # the parent has become new code and waits for other processes
+    with suppress(OSError):  # the parent was replaced by new code, which has another pipe
         os.write(serving_pipe, b"%d\n" % os.getpid())
     os.close(serving_pipe)
     gateway.watch(has_stopped)

@@ -1,4 +1,4 @@
-"""Beat as a fork of the worker's parent, on one machine: the two share the memory of what they loaded."""
+"""On one machine, beat is a fork of the worker's parent, so that both share the memory of loaded code."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ CHECK_INTERVAL_S = 1.0
 
 
 class BeatRestarter(bootsteps.StartStopStep):
-    """Starts beat again when its process has ended; Celery does not."""
+    """Restarts beat when its process has ended, which Celery does not do."""
 
     requires = ("celery.worker.components:Beat", "celery.worker.components:Timer")
 

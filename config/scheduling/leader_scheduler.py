@@ -26,14 +26,14 @@ HEARTBEAT_INTERVAL_S = 10.0
 
 
 class Leadership:
-    """The advisory lock, on a connection that does nothing else."""
+    """The advisory lock, on a dedicated connection."""
 
     def __init__(self) -> None:
         self.connection: psycopg.Connection[Any] | None = None
         self.is_leader = False
 
     def confirm(self) -> bool:
-        """Whether this process is the leader; a lost connection also loses the lock."""
+        """Take or keep the lock if possible. Returns whether this process is the leader."""
         try:
             if self.connection is None:
                 parameters = connection.get_connection_params()
@@ -65,7 +65,7 @@ class LeaderScheduler(DatabaseScheduler):  # type: ignore[misc]  # the package h
         super().__init__(*positional, **named)
 
     def tick(self, *positional: Any, **named: Any) -> float:
-        """Run one round; returns how long to sleep."""
+        """Run one round; returns the number of seconds to sleep."""
         if not self.leadership.confirm():
             if self.was_leading is not False:
                 logger.info("beat_follows")  # another host leads, or the database is unavailable
@@ -91,8 +91,8 @@ class LeaderScheduler(DatabaseScheduler):  # type: ignore[misc]  # the package h
                 self.heartbeat_at = time.monotonic()
 
     def _correct_last_runs(self) -> None:
-        """A last run in the future, from before the clock was set back or by a leader whose clock is ahead, would pause
-        its task until then."""
+        """Correct last runs in the future, which would pause their tasks until then. They come from a clock that was
+        set back, or from a leader whose clock is ahead."""
         now = timezone.now()
         for entry in (self._schedule or {}).values():
             if entry.model.last_run_at > now:

@@ -1,4 +1,4 @@
-"""Admin pages of single sign-on, its links and its tile on the dashboard."""
+"""Admin pages of single sign-on, with their sidebar links and dashboard tile."""
 
 from datetime import timedelta
 

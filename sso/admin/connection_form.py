@@ -1,4 +1,4 @@
-"""The form of a connection: help texts, and the secret, which is write-only."""
+"""The connection form, with its help texts and its write-only secret."""
 
 from typing import Any
 
@@ -51,21 +51,21 @@ HELP_TEXTS = {
         "roles and groups."
     ),
     "group_claim": (
-        "Path of the claim with the names of groups. The user becomes a member of those that are grantable by sign-in. "
+        "Path of the claim with the groups. The user is added to those groups that are grantable by sign-in. "
         "Leave empty to map no groups."
     ),
 }
 
 
 class SecretField(forms.CharField):
-    """Empty means unchanged. The stored value is never shown."""
+    """An empty field keeps the stored secret, which is never shown."""
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return bool(data)
 
 
 class ScriptField(forms.CharField):
-    """Browsers send CRLF: that is not a change of the script."""
+    """Removes the CR that browsers add to line breaks, so that they do not count as a change."""
 
     widget = UnfoldAdminTextareaWidget(attrs={"rows": 9, "spellcheck": "false", "class": "sb-code"})
 
@@ -89,7 +89,7 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = [name for name in OidcSetting.table_columns if name not in INTERNAL_COLUMNS]
         help_texts = HELP_TEXTS
 
-    # For buttons that do not save: the form is shown again with the entered values.
+    # True for buttons that do not save. The form is shown again with the entered values.
     is_read_only = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -99,7 +99,7 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
         self.fields["client_secret"].help_text = SECRET_HELP if has_secret else "Not set."
         if not has_secret:
             del self.fields["forget_secret"]
-        # Values are compared with those that the page showed: a change by another user since then is not this user's.
+        # Compare with the values that the page showed, so that changes by others do not count as changes by this user.
         if not self.is_bound or any(name.startswith("initial-") for name in self.data):
             for name, field in self.fields.items():
                 field.show_hidden_initial = name not in ("client_secret", "forget_secret")
@@ -117,7 +117,7 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned_data
 
     def _is_changed_by_others(self, name: str) -> bool:
-        """Whether it was changed since the page was opened, to another value than is entered here."""
+        """Whether, since the page was opened, another user has stored a value that differs from the entered one."""
         field = self.fields[name]
         if not field.show_hidden_initial or self.instance.is_new:
             return False
@@ -128,7 +128,7 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]  # not in the stubs
         setting: OidcSetting = self.instance
-        script_error = saving.find_script_error(setting.stored(), setting, self.script_checks)
+        script_error = saving.find_script_error(setting.stored_record(), setting, self.script_checks)
         if script_error and "script" not in self.errors:
             self.add_error("script", script_error)
 
@@ -142,5 +142,5 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
         return super().is_valid() and not self.is_read_only
 
     def changed_columns(self) -> list[str]:
-        """Only these are saved, so that changes by other users are kept."""
+        """The columns to save; changes by other users to the other columns are kept."""
         return sorted({"client_secret" if name == "forget_secret" else name for name in self.changed_data})

@@ -1,4 +1,4 @@
-"""The buttons that change no setting: Test connection and Try the script."""
+"""Runs Test connection and Try the script, the buttons that change no setting."""
 
 from collections.abc import Iterator
 from copy import copy
@@ -13,8 +13,8 @@ from sso.models.provider_state import INTERNAL_COLUMNS
 from sso.provider import client_check, discovery, request_slots
 from sso.provisioning import sign_in
 from sso.tokens import key_sets
-from system.outbound import OutboundError, parse_json
 from system.outbound.deadline import Deadline
+from system.strict_json import InvalidJson, parse_json
 
 MAX_CLAIMS_LENGTH = 256 * 1024
 MAX_VALUE_LENGTH = 500
@@ -22,27 +22,27 @@ MAX_VALUE_LENGTH = 500
 
 @dataclass(frozen=True)
 class TestReport:
-    """A box on the form: a title, facts by name, and what to check."""
+    """The result of a test, shown in a box on the form."""
 
     title: str
     is_successful: bool
     facts: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     may_adopt: bool = False
-    # The version of the record that was tested, and the one with the endpoints found by the test.
+    # The version of the record that was tested, and the version after the test stored endpoints.
     versions: tuple[str, str] = ("", "")
     # Set if the tested values are not those that sign-ins use.
     unsaved_warning: str = ""
 
 
 def run_connection_test(setting: OidcSetting, callback_url: str) -> TestReport:
-    """Run discovery and fetch the keys for the values in the form; `callback_url` is that of our callback view."""
+    """Test discovery, keys and client with the values in the form. `callback_url` is the URL of our callback view."""
     try:
         with request_slots.request_slot():
             report = _run_test(setting, callback_url, Deadline.after(discovery.MAX_DISCOVERY_S))
     except request_slots.NoSlotFree:
         return TestReport(f"Nothing was tested. {request_slots.NO_SLOT_FREE}", False)
-    return replace(report, unsaved_warning=_unsaved_warning(setting, setting.stored()))
+    return replace(report, unsaved_warning=_unsaved_warning(setting, setting.stored_record()))
 
 
 def _unsaved_warning(setting: OidcSetting, stored_setting: OidcSetting | None) -> str:
@@ -64,16 +64,16 @@ def _run_test(setting: OidcSetting, callback_url: str, deadline: Deadline) -> Te
         return TestReport(f"The provider was not found. {error.message}", False, requests, tuple(warnings))
     facts = [(name.replace("_", " "), url or "none") for name, url in endpoints.urls.items()]
     facts.append(("algorithms", ", ".join(endpoints.algorithms) or "not advertised"))
-    stored_setting = setting.stored()
-    stored_for_pair = stored_setting if stored_setting is not None and stored_setting.pair == setting.pair else None
-    known_endpoints = stored_for_pair.endpoints if stored_for_pair is not None else None
+    stored_setting = setting.stored_record()
+    comparable_setting = stored_setting if stored_setting is not None and stored_setting.pair == setting.pair else None
+    known_endpoints = comparable_setting.endpoints if comparable_setting is not None else None
     risky_change = endpoints.risky_change_since(known_endpoints) if known_endpoints is not None else ""
     notes: list[str] = []
     versions = ("", "")
     if risky_change:
         notes.append(f"{risky_change} If this is correct, select Adopt discovered endpoints.")
-    elif stored_for_pair is not None:
-        versions = _save_endpoints(stored_for_pair, endpoints)
+    elif comparable_setting is not None:
+        versions = _save_endpoints(comparable_setting, endpoints)
         if versions[0] != versions[1]:
             notes.append("The stored endpoints were updated.")
     keys_error = ""
@@ -100,7 +100,7 @@ def _report_title(problems: tuple[str, ...], client_result: client_check.ClientC
     if client_result.problems:
         return "The provider was found, but it does not accept this service."
     if problems:
-        return "The provider was found, but nobody could sign in."
+        return "The provider was found, but nobody can sign in."
     return "The connection works. No setting was changed."
 
 
@@ -117,14 +117,14 @@ def _certificate_warnings(keys: key_sets.KeySet, setting: OidcSetting) -> Iterat
 
 
 def _save_endpoints(stored_setting: OidcSetting, endpoints: discovery.Endpoints) -> tuple[str, str]:
-    """Store what the daily task would store: sign-ins should not use endpoints that the test has shown to be old."""
+    """Store the endpoints, so that sign-ins do not use outdated ones; return the record's old and new version."""
     tested_version = str(stored_setting.sys_version)
     is_stored = stored_setting.store_endpoints(endpoints)  # sets the new version
     return (tested_version, str(stored_setting.sys_version)) if is_stored else ("", "")
 
 
 def _may_send_secret(setting: OidcSetting, stored_setting: OidcSetting | None, risky_change: str) -> bool:
-    """A user who may change the record, but cannot read the secret, must not have it sent to another server."""
+    """A user who can change the record but not read its secret must not be able to send it to another server."""
     is_secret_entered = stored_setting is None or setting.client_secret != stored_setting.client_secret
     is_same_server = stored_setting is not None and stored_setting.pair == setting.pair and not risky_change
     return is_secret_entered or is_same_server or not setting.client_secret
@@ -140,13 +140,13 @@ def _configuration_problems(setting: OidcSetting, callback_url: str, endpoints: 
 
 
 def try_script(setting: OidcSetting, claims_text: str) -> TestReport:
-    """Run the script in the form on the pasted claims or, without any, on those of the last sign-in."""
-    stored_setting = setting.stored()
+    """Run the script in the form on the pasted claims or, if there are none, on those of the last sign-in."""
+    stored_setting = setting.stored_record()
     claims: Any = stored_setting.last_sign_in_claims if stored_setting is not None else None
     if claims_text.strip():
         try:
-            claims = parse_json(claims_text.encode(errors="surrogatepass")[: MAX_CLAIMS_LENGTH + 1])
-        except OutboundError:
+            claims = parse_json(claims_text.encode(errors="surrogatepass")[: MAX_CLAIMS_LENGTH + 1], keeps_digits=False)
+        except InvalidJson:
             claims = None
     elif claims is None:
         return TestReport("There are no claims from an earlier sign-in. Enter claims to try.", False)

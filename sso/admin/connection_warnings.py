@@ -1,4 +1,4 @@
-"""What an administrator should know about a connection, one message each."""
+"""The warnings about a connection that its form shows to administrators."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -41,7 +41,7 @@ TEST_RECOMMENDED = "Saved. Use Test connection to check that the provider accept
 
 
 def find_warnings(setting: OidcSetting, callback_url: str) -> Iterator[str]:
-    """`callback_url` is the address of our callback view, at the host that the administrator's browser uses."""
+    """Yield all warnings. `callback_url` is the URL of our callback view at the host that the browser uses."""
     if setting.needs_approval:
         yield (
             "This connection was changed by a user without the role admin. Until an administrator approves it, users "
@@ -91,12 +91,12 @@ def _url_idp_warnings(setting: OidcSetting) -> Iterator[str]:
 
 
 def _login_warnings(setting: OidcSetting) -> Iterator[str]:
-    """A login is not a secret, and at many providers users choose or change it themselves."""
+    """At many providers, users choose their own login, so somebody else could take over an unlinked account."""
     if setting.user_field != setting.UserField.LOGIN:
         return
-    protected_ids = {sys_id for role in privileges.protected_roles() for sys_id in roles.containing_ids(role.pk)}
-    holders = User.objects.filter(active=True, grants__role__in=protected_ids)
-    unlinked_users = holders.exclude(identity_links__issuer=setting.issuer).distinct().order_by("login")
+    protected_role_ids = {sys_id for role in privileges.protected_roles() for sys_id in roles.containing_ids(role.pk)}
+    privileged_users = User.objects.filter(active=True, grants__role__in=protected_role_ids)
+    unlinked_users = privileged_users.exclude(identity_links__issuer=setting.issuer).distinct().order_by("login")
     if names := [user.login for user in unlinked_users[: MAX_NAMES + 1]]:
         yield (
             "Users are matched by Login. These accounts with protected roles are not linked to this provider yet: "

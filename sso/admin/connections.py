@@ -21,7 +21,7 @@ from system.http import error_responses
 from system.outbound.deadline import Deadline
 
 CONNECTION_INACTIVE = "Only the active connection's certificates can be updated."
-NO_PROVIDER = "The provider was not found."
+NOT_FOUND = "The provider was not found."
 
 
 def update_certificates(request: HttpRequest, setting: OidcSetting) -> None:
@@ -34,11 +34,11 @@ def update_certificates(request: HttpRequest, setting: OidcSetting) -> None:
         if setting.endpoints is None:
             discovery.rediscover(setting, deadline=deadline)
         if setting.endpoints is None:
-            messages.error(request, f"{certificate_updates.UPDATE_FAILED} {setting.resolve_error or NO_PROVIDER}")
+            messages.error(request, f"{certificate_updates.UPDATE_FAILED} {setting.resolve_error or NOT_FOUND}")
             return
         try:
             outcome = certificate_updates.refresh_certificates(
-                setting, reason=certificate_updates.REASON_FORM, deadline=deadline
+                setting, trigger=certificate_updates.TRIGGER_FORM, deadline=deadline
             )
         except certificate_updates.CertificateUpdateFailed as error:
             messages.error(request, str(error))
@@ -69,7 +69,7 @@ def adopt_endpoints(request: HttpRequest, setting: OidcSetting) -> None:
 
 
 def build_callback_url(request: HttpRequest) -> str:
-    """The address of the callback view, at the host that this browser uses."""
+    """The URL of the callback view at the host that this browser uses."""
     return error_responses.own_url(request, reverse("sso:callback"))
 
 
@@ -86,7 +86,7 @@ TESTS: dict[str, Callable[[HttpRequest, OidcSetting], connection_test.TestReport
 }
 
 
-# The columns by which a provider accepts or rejects this service.
+# The columns that decide whether a provider accepts this service.
 CLIENT_COLUMNS = frozenset(
     {"url_idp", "realm", "authorization_type", "client_id", "client_secret", "redirect_uri", "scope", "response_type"}
 )
@@ -94,7 +94,7 @@ CLIENT_COLUMNS = frozenset(
 
 @admin.register(OidcSetting)
 class ConnectionAdmin(HistoryAdmin):
-    refuses_later_changes = False  # the form keeps changes by others in other fields
+    checks_edit_conflicts = False  # the form keeps other users' changes to other fields
     empty_list_text = "Connections to identity providers. Users sign in through the active connection."
     form = ConnectionForm
 
@@ -165,13 +165,13 @@ class ConnectionAdmin(HistoryAdmin):
         return super().delete_view(request, object_id, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: OidcSetting, form: Any, change: bool) -> None:
-        active_before = OidcSetting.get_active()
+        previously_active = OidcSetting.get_active()
         had_secret = change and bool(form.initial.get("client_secret"))
         columns = form.changed_columns() if change else None
         saving.save_connection(obj, update_fields=columns, script_checks=form.script_checks)
         request.saved_connection = obj  # type: ignore[attr-defined]  # for the warnings after the commit
-        if obj.active and active_before is not None and active_before.pk != obj.pk:
-            messages.info(request, f"“{active_before.name}” was deactivated. Only one connection can be active.")
+        if obj.active and previously_active is not None and previously_active.pk != obj.pk:
+            messages.info(request, f"“{previously_active.name}” was deactivated. Only one connection can be active.")
         if obj.active and CLIENT_COLUMNS & set(form.changed_data):
             messages.info(request, connection_warnings.TEST_RECOMMENDED)
         if had_secret and not obj.client_secret and "forget_secret" not in form.changed_data:
@@ -181,7 +181,7 @@ class ConnectionAdmin(HistoryAdmin):
         if request.method == "POST" and object_id is not None:
             self._run_action(request, object_id)
         response = super().changeform_view(request, object_id, *args, **kwargs)
-        # The transaction is over: network calls are allowed, and the endpoints found after the save are stored.
+        # The transaction has ended: network calls are allowed, and endpoints found after the save are stored.
         if isinstance(response, TemplateResponse):
             self._add_context(request, response)
         elif isinstance(response, HttpResponseRedirect) and "_continue" not in request.POST:
@@ -202,12 +202,12 @@ class ConnectionAdmin(HistoryAdmin):
                 self._update_seen_version(request, version, str(setting.sys_version))
 
     def _update_seen_version(self, request: HttpRequest, old_version: str, new_version: str) -> None:
-        """The page that follows shows what a button did to the version that the administrator saw."""
+        """Count the new version as seen if the administrator saw the old one: the next page shows the difference."""
         if request.POST.get("seen_version") == old_version:
             request.seen_version = new_version  # type: ignore[attr-defined]
 
     def _add_context(self, request: HttpRequest, response: TemplateResponse) -> None:
-        """The boxes around the form."""
+        """Add the boxes around the form: warnings, test report and certificates."""
         context: dict[str, Any] = response.context_data or {}
         if "adminform" not in context:
             return  # a page that confirms a deletion
@@ -231,17 +231,17 @@ class ConnectionAdmin(HistoryAdmin):
                 setattr(form.instance, name, getattr(stored_setting, name))
             context["delete_url"] = reverse("admin:sso_oidcsetting_delete", args=[stored_setting.pk])
             context["may_approve"] = stored_setting.needs_approval and request.user.is_superuser
-            # A page shown again after a POST approves the version that was reviewed, not the present one.
+            # After a POST, Approve still applies to the version that was reviewed, not to the current one.
             reviewed_version = getattr(request, "seen_version", request.POST.get("seen_version", ""))
             context["seen_version"] = reviewed_version if request.method == "POST" else stored_setting.sys_version
             url_idp, realm = stored_setting.pair
             context["certificates"] = IdpCertificate.of_pair(url_idp, realm)
             context["pair"] = CertificatePair.objects.filter(url_idp=url_idp, realm=realm).first()
-        if request.POST.get("client_secret") and not form.errors:  # with errors the field has this message
+        if request.POST.get("client_secret") and not form.errors:  # with errors, the field shows this message
             context["secret_not_kept"] = connection_warnings.SECRET_NOT_KEPT
 
     def _show_warnings(self, request: HttpRequest) -> None:
-        """After Save and exit, the next page shows the warnings of the form."""
+        """After Save and exit, show the form's warnings on the next page."""
         saved_setting = getattr(request, "saved_connection", None)
         setting = OidcSetting.objects.filter(pk=saved_setting.pk).first() if saved_setting is not None else None
         for warning in connection_warnings.find_warnings(setting, build_callback_url(request)) if setting else ():

@@ -1,4 +1,4 @@
-"""Warnings of single sign-on on admin pages of other apps: users and properties."""
+"""Warnings that single sign-on adds to the admin pages of users and properties."""
 
 from collections.abc import Iterable
 

@@ -16,7 +16,7 @@ from system.admin_site.site import ReadOnlyAdmin
 
 @admin.register(IdpCertificate)
 class IdpCertificateAdmin(ReadOnlyAdmin):
-    """Read-only. After a certificate is deleted, the next update fetches the present key of that kid."""
+    """Read-only except for deletion, after which the next update fetches the current key with this kid."""
 
     empty_list_text = (
         "Certificates are fetched at the first sign-in through a connection, or when you select Update certificates."
@@ -78,7 +78,7 @@ class SignInAdmin(ReadOnlyAdmin):
     list_select_related = ("user",)
     search_fields = ("login", "user__login", "address", "outcome")
     fields = (
-        "sys_created_at", "login", "user", "setting_name", "outcome", "detail", "what_to_do", "address", "duration_ms",
+        "sys_created_at", "login", "user", "setting_name", "outcome", "detail", "advice", "address", "duration_ms",
         "times", "last_at",
     )  # fmt: skip
 
@@ -92,6 +92,6 @@ class SignInAdmin(ReadOnlyAdmin):
         return localize(entry.sys_updated_at)
 
     @admin.display(description="What to do")
-    def what_to_do(self, entry: SignIn) -> str:
+    def advice(self, entry: SignIn) -> str:
         refusal = Refusal.from_code(entry.outcome)
         return refusal.advice if refusal else ""

@@ -1,9 +1,9 @@
-"""Updates the stored keys of providers by the specified algorithm.
+"""Updates the stored keys of providers as specified.
 
-    draw a number ──▶ fetch, outside any transaction ──▶ lock the pair ──▶ add, keep, remove ──▶ record the outcome
+    take a number ──▶ fetch, outside any transaction ──▶ lock the pair ──▶ add, keep, remove ──▶ record the outcome
 
 "(1) certificates not yet stored are added; (2) stored certificates are not modified; (3) stored certificates absent
-from the response are removed and recorded in the Record Deletion Log." An unusable answer changes nothing.
+from the response are removed and recorded in the Record Deletion Log." An unusable response changes nothing.
 """
 
 import time
@@ -28,15 +28,15 @@ logger = structlog.get_logger(__name__)
 
 # "An unknown kid fetches at most once per 30 s and pair across all processes."
 UNKNOWN_KID_INTERVAL = timedelta(seconds=30)
-# A caller that finds a request in progress waits for its answer: as long as a call may take, and a little more.
+# How long a caller waits for a request in progress: the time limit of the request and one second.
 MAX_WAIT_S = Policy().total_s + 1
 POLL_INTERVAL_S = 0.1
 UPDATE_FAILED = "The certificate update failed. Check the connection settings."
-REASON_FORM, REASON_DAILY, REASON_SIGN_IN = "form", "daily", "sign_in"
+TRIGGER_FORM, TRIGGER_DAILY, TRIGGER_SIGN_IN = "form", "daily", "sign_in"
 
 
 class CertificateUpdateFailed(Exception):
-    """Nothing was changed; the text is the specified message and the reason."""
+    """An update failed without changes; the text is the specified message and the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"{UPDATE_FAILED} {reason}")
@@ -45,7 +45,7 @@ class CertificateUpdateFailed(Exception):
 
 @dataclass(frozen=True)
 class UpdateOutcome:
-    """How many keys were added, unchanged and removed, which were ignored, and warnings for the administrator."""
+    """The numbers of added, unchanged and removed keys, the ignored keys, and warnings for the administrator."""
 
     added: int = 0
     unchanged: int = 0
@@ -74,16 +74,16 @@ def signing_keys(setting: OidcSetting) -> list[dict[str, Any]]:
     return [{**row.json, "kid": row.kid} for row in IdpCertificate.of_pair(*setting.pair)]
 
 
-def refresh_certificates(setting: OidcSetting, *, reason: str, deadline: Deadline | None = None) -> UpdateOutcome:
+def refresh_certificates(setting: OidcSetting, *, trigger: str, deadline: Deadline | None = None) -> UpdateOutcome:
     """Fetch the provider's keys and update the stored ones; raises `CertificateUpdateFailed`."""
-    log = logger.bind(url_idp=setting.url_idp, realm=setting.realm, reason=reason)
-    request_number = _draw_request_number(*setting.pair)
+    log = logger.bind(url_idp=setting.url_idp, realm=setting.realm, trigger=trigger)
+    request_number = _next_request_number(*setting.pair)
     try:
         key_set = key_sets.fetch_key_set(setting.jwks_uri, provider_policy(), deadline)
     except UnusableKeySet as error:
         pair = CertificatePair.objects.filter(url_idp=setting.url_idp, realm=setting.realm)
         pair.update(failure=str(error), answered_at=Now())
-        log.warning("certificate_update_failed", what=str(error))
+        log.warning("certificate_update_failed", error=str(error))
         raise CertificateUpdateFailed(str(error)) from None
     outcome = _apply_key_set(*setting.pair, key_set, request_number)
     log.info("certificates_updated", added=outcome.added, removed=outcome.removed)
@@ -95,24 +95,24 @@ def refresh_for_unknown_kid(
 ) -> bool:
     """Fetch keys for a token with an unknown kid; return whether the caller should check the token again.
 
-    "A pair with no stored key is fetched at once; otherwise an unknown kid fetches at most once per 30 s." Anybody can
-    send a token that answers no attempt of ours: for such tokens the limit always applies, and nothing waits.
+    "A pair with no stored key is fetched at once; otherwise an unknown kid fetches at most once per 30 s." Anyone can
+    send unsolicited tokens: for these the limit always applies, and the caller never waits.
     """
     if setting.endpoints is None:
         return False
     pair, _ = CertificatePair.objects.get_or_create(url_idp=setting.url_idp, realm=setting.realm)
     is_rate_limited = is_unsolicited or IdpCertificate.of_pair(*setting.pair).exists()
-    if is_rate_limited and not _claim_request(pair):
+    if is_rate_limited and not _reserve_request(pair):
         return not is_unsolicited and _wait_for_other_request(pair, deadline or Deadline.after(MAX_WAIT_S))
     try:
-        refresh_certificates(setting, reason=REASON_SIGN_IN, deadline=deadline)
+        refresh_certificates(setting, trigger=TRIGGER_SIGN_IN, deadline=deadline)
     except CertificateUpdateFailed:
         return False
     return True
 
 
 def unknown_key_reason(setting: OidcSetting) -> str:
-    """Why the provider's current keys are unknown, or an empty string if they are those that are stored."""
+    """Return why the provider's current keys are unknown, or an empty string if they are stored."""
     pair = CertificatePair.objects.filter(url_idp=setting.url_idp, realm=setting.realm).first()
     if pair is None:
         return "The provider's keys were never fetched."
@@ -122,16 +122,16 @@ def unknown_key_reason(setting: OidcSetting) -> str:
     return pair.failure
 
 
-def _claim_request(pair: CertificatePair) -> bool:
-    """Whether this caller makes the request; the database decides, for all processes."""
-    # By its clock; one in the future is from before that was set back.
+def _reserve_request(pair: CertificatePair) -> bool:
+    """Whether this caller may make the request; the database decides for all processes."""
+    # By the database's clock. A time in the future dates from before the clock was set back.
     recent_range = (Now() - UNKNOWN_KID_INTERVAL, Now() + UNKNOWN_KID_INTERVAL)
     due_pairs = CertificatePair.objects.filter(pk=pair.pk).exclude(asked_for_unknown_at__range=recent_range)
     return bool(due_pairs.update(asked_for_unknown_at=Now()))
 
 
 def _wait_for_other_request(pair: CertificatePair, deadline: Deadline) -> bool:
-    """Wait while another caller fetches the keys, because its answer may contain the one that is missing."""
+    """Wait while another caller fetches the keys, which may include the missing one; return whether it waited."""
     wait_until = deadline.for_step(MAX_WAIT_S).at
     is_pending = Q(answered_at=None) | Q(answered_at__lt=F("asked_for_unknown_at"))
     is_recent = Q(asked_for_unknown_at__gt=Now() - timedelta(seconds=MAX_WAIT_S))
@@ -142,8 +142,8 @@ def _wait_for_other_request(pair: CertificatePair, deadline: Deadline) -> bool:
     return has_waited
 
 
-def _draw_request_number(url_idp: str, realm: str) -> int:
-    """A number that shows which of two answers is newer."""
+def _next_request_number(url_idp: str, realm: str) -> int:
+    """Return a number that shows which of two requests is newer."""
     with transaction.atomic():
         pair = CertificatePair.get_locked(url_idp, realm)
         pair.last_drawn += 1
@@ -158,7 +158,7 @@ def _apply_key_set(url_idp: str, realm: str, key_set: KeySet, request_number: in
         if not OidcSetting.objects.filter(url_idp=url_idp, realm=realm).exists():
             return UpdateOutcome()  # the pair's last connection was deleted during the request, and its keys with it
         if request_number < pair.last_applied:
-            # A later request was answered sooner, so this answer is outdated.
+            # A later request was answered sooner, so this response is outdated.
             CertificatePair.objects.filter(pk=pair.pk).update(answered_at=Now())
             return UpdateOutcome(unchanged=len(stored_keys), ignored_keys=key_set.ignored_keys)
         outcome = _update_keys(url_idp, realm, stored_keys, key_set)

@@ -1,4 +1,4 @@
-"""Answers the settings of mozilla-django-oidc from a connection, not from Django's settings."""
+"""Takes the settings of mozilla-django-oidc from a connection instead of Django's settings."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -25,10 +25,10 @@ LIBRARY_SETTINGS: Mapping[str, Callable[[OidcSetting, Endpoints], Any]] = {
 
 
 class ConnectionSettings:
-    """A mixin for the classes of the library, which read settings in their constructors.
+    """A mixin for the library's classes, which read their settings in the constructor.
 
-    Without a connection they read nothing but defaults: Django builds a backend on every signed-in request. Call
-    `use_connection` as soon as the connection is known.
+    Until `use_connection` is called, every setting has its default: Django creates the backend on every signed-in
+    request, when there is no connection.
     """
 
     _connection: tuple[OidcSetting, Endpoints] | None = None

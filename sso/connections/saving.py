@@ -1,9 +1,9 @@
-"""Saves a connection as administrators do: checks its script, marks it for approval, then looks for its provider.
+"""Saves a connection for an administrator: checks its script, marks it for approval and finds its provider.
 
     run the script ──▶ lock ──▶ validate ──▶ OidcSetting.save() ──▶ approval mark ──▶ commit ──▶ find the provider
     child process      one transaction                                                          network
 
-`OidcSetting.save()` keeps only the rules of the specification and of its own row.
+`OidcSetting.save()` enforces only the rules of the specification and those of a single row.
 """
 
 from collections.abc import Collection, Mapping
@@ -32,8 +32,8 @@ SECURITY_COLUMNS = (
 
 
 class ScriptChecks:
-    """The results of test runs of scripts. A save holds a lock that every other save waits for, and none of them should
-    wait for a child process: a script is run before the lock is taken and not run again."""
+    """Caches the results of script checks. All saves share one lock and should not wait for a child process, so a
+    script is checked before the lock is taken and not checked again."""
 
     def __init__(self) -> None:
         self._check_once = cache(_check_script)
@@ -42,9 +42,9 @@ class ScriptChecks:
         """Why this script cannot be saved, or an empty string."""
         return self._check_once(normalize_newlines(script))
 
-    def run_before_lock(self, stored_setting: OidcSetting | None, changes: Mapping[str, Any]) -> None:
-        """Run the script that saving these changes will check. A script that somebody else stores in the meantime is
-        run under the lock."""
+    def check_before_lock(self, stored_setting: OidcSetting | None, changes: Mapping[str, Any]) -> None:
+        """Check the script that these changes will store. If another user stores a different script in the meantime,
+        that one is checked under the lock."""
         script = changes.get("script", stored_setting.script if stored_setting else None)
         if isinstance(script, str) and _needs_check(stored_setting, script, is_active=bool(changes.get("active"))):
             self.find_error(script)
@@ -54,7 +54,7 @@ def _check_script(source: str) -> str:
     if source in ("", mapping_script.DEFAULT_SCRIPT):  # an empty script is an error of the field itself
         return ""
     try:
-        mapping_script.check_script(source, custom_columns.names("user"))
+        mapping_script.check_script(source, custom_columns.column_names("user"))
     except mapping_script.ScriptRefused as error:
         return str(error)
     return ""
@@ -65,15 +65,15 @@ def _needs_check(stored_setting: OidcSetting | None, script: str, *, is_active: 
 
 
 def find_script_error(stored_setting: OidcSetting | None, setting: OidcSetting, checks: ScriptChecks) -> str:
-    """Why this change of the connection must not be saved with its script, or an empty string."""
+    """Return why the script prevents this change from being saved, or an empty string."""
     needs_check = _needs_check(stored_setting, setting.script, is_active=setting.active)
     return checks.find_error(setting.script) if needs_check else ""
 
 
 def is_approval_due(previous_setting: OidcSetting | None, setting: OidcSetting) -> bool:
-    """Whether the connection needs an approval after the acting user has saved it like this.
+    """Whether the connection needs approval after the acting user has saved these values.
 
-    Earlier changes still need one: a user who saves one column has not reviewed the others.
+    A pending approval stays due, because a user who saves one column has not reviewed the others.
     """
     is_security_relevant = (
         previous_setting is None
@@ -99,27 +99,27 @@ def validate_connection(stored_setting: OidcSetting | None, setting: OidcSetting
 def save_connection(
     setting: OidcSetting, *, update_fields: Collection[str] | None = None, script_checks: ScriptChecks | None = None
 ) -> None:
-    """Save on behalf of the acting user (`system.records.acting_user`); `script_checks` are those made before."""
+    """Save on behalf of the acting user (`system.records.acting_user`); `script_checks` are earlier results."""
     checks = script_checks or ScriptChecks()
     columns = ConnectionSaver.prepared_columns
     changes = {name: getattr(setting, name) for name in columns if update_fields is None or name in update_fields}
-    checks.run_before_lock(setting.stored(), changes)
+    checks.check_before_lock(setting.stored_record(), changes)
     with transaction.atomic():
         previous_setting = setting.lock_and_merge(update_fields)
         validate_connection(previous_setting, setting, checks)
         setting.save()
         if not setting.needs_approval and is_approval_due(previous_setting, setting):
-            setting.update_last_entry(needs_approval=True)
+            setting.amend_last_entry(needs_approval=True)
         if not setting.issuer:
-            find = partial(find_provider, setting, completes_entry=setting.has_entry)
-            transaction.on_commit(find, robust=True)
+            callback = partial(find_provider, setting, amends_last_entry=setting.has_history_entry)
+            transaction.on_commit(callback, robust=True)
 
 
-def find_provider(setting: OidcSetting, *, completes_entry: bool) -> None:
+def find_provider(setting: OidcSetting, *, amends_last_entry: bool) -> None:
     try:
         with request_slots.request_slot():
-            discovery.rediscover(setting, completes_entry=completes_entry)
-    except request_slots.NoSlotFree:  # the first sign-in looks for it, or the button on the form
+            discovery.rediscover(setting, amends_last_entry=amends_last_entry)
+    except request_slots.NoSlotFree:  # the first sign-in or a button on the form tries again
         setting.update_unversioned(resolve_error=PROVIDER_NOT_DISCOVERED)
 
 
@@ -129,11 +129,11 @@ class ConnectionSaver(RecordSaver):
     def prepare(self, sys_id: str, changes: Mapping[str, Any]) -> ScriptChecks:
         checks, stored_setting = ScriptChecks(), OidcSetting.objects.filter(pk=sys_id).first()
         if stored_setting is not None:
-            checks.run_before_lock(stored_setting, changes)
+            checks.check_before_lock(stored_setting, changes)
         return checks
 
     def clean(self, record: OidcSetting, prepared: ScriptChecks | None = None) -> None:
-        validate_connection(record.stored(), record, prepared or ScriptChecks())
+        validate_connection(record.stored_record(), record, prepared or ScriptChecks())
 
     def save(self, record: OidcSetting, prepared: ScriptChecks | None = None) -> None:
         save_connection(record, script_checks=prepared)

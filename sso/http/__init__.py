@@ -1,1 +1,1 @@
-"""To the provider and back, and signing out at both ends."""
+"""Views and pages for sign-in through a provider and sign-out."""

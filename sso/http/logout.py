@@ -1,4 +1,4 @@
-"""Signing out here and at the provider: RP-initiated logout, and back-channel logout from the provider."""
+"""RP-initiated logout, which also signs out at the provider, and back-channel logout by the provider."""
 
 import hmac
 import secrets
@@ -37,7 +37,7 @@ MAX_STATE_LENGTH = 256
 
 @sign_in_hooks.SIGN_OUT_HOOKS.register
 def sign_out_at_provider(request: HttpRequest) -> SignOutResponder | None:
-    """RP-initiated logout, for a session that began at the provider."""
+    """Start RP-initiated logout if the session began with a sign-in through a provider."""
     sessions = ProviderSession.objects.select_related("setting")
     session = sessions.filter(pk=request.session.get(PROVIDER_SESSION_KEY, "")).first()
     if session is None:
@@ -59,13 +59,13 @@ def sign_out_at_provider(request: HttpRequest) -> SignOutResponder | None:
 
 
 def post_logout_redirect_uri(setting: OidcSetting) -> str:
-    """Fixed, at the host of the Redirect URI, whatever host the request names."""
+    """The logout URL at the host of the Redirect URI, regardless of the host in the request."""
     parts = urlsplit(setting.redirect_uri)
     return f"{parts.scheme}://{parts.netloc}{reverse('sso:logout')}"
 
 
 class LogoutView(OIDCLogoutView):  # type: ignore[misc]  # the library has no types
-    """`/sso/logout/`: POST signs out; a GET is the return from the provider and signs nobody out."""
+    """`/sso/logout/`: POST signs out; GET handles the return from the provider and signs nobody out."""
 
     http_method_names = ["get", "head", "post", "options"]
 
@@ -74,7 +74,7 @@ class LogoutView(OIDCLogoutView):  # type: ignore[misc]  # the library has no ty
         return reverse("login") + "?signed_out=1"
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """The library ends the session. A form then signs out at the provider: a token must not be in an address."""
+        """End the session with the library, then sign out at the provider by form, to keep the token out of the URL."""
         responder = sign_in_hooks.run_sign_out_hooks(request)
         response = cast(HttpResponse, super().post(request))
         return responder(request) if responder else response
@@ -82,7 +82,7 @@ class LogoutView(OIDCLogoutView):  # type: ignore[misc]  # the library has no ty
     def get(self, request: HttpRequest) -> HttpResponse:
         expected_hash = request.session.pop(STATE_KEY, None)
         state = request.GET.get("state")
-        # A provider may send no state back, but not the state of another browser.
+        # A provider may omit the state, but must not return the state of another browser.
         if state is not None and not (isinstance(expected_hash, str) and matches_hash(state, expected_hash)):
             return pages.refusal_page(request, SignInRefused(Refusal.LOGOUT_STATE))
         return HttpResponseRedirect(self.redirect_url)
@@ -122,9 +122,9 @@ def json_response(body: dict[str, Any], status: int) -> HttpResponse:
 
 
 def end_sessions(tokens: list[str]) -> int:
-    """End what a verified logout token names, one session or all of a subject; return how many sessions there were.
+    """Verify the logout token and end the session, or all sessions of the subject, that it names; return their number.
 
-    Sign-ins in progress wait for this, or find the record of this sign-out before they complete.
+    A concurrent sign-in either waits for this transaction or finds the recorded sign-out before it completes.
     """
     if len(tokens) != 1:
         raise SignInRefused(Refusal.RESPONSE_MALFORMED, "Send exactly one logout_token.")
@@ -138,7 +138,7 @@ def end_sessions(tokens: list[str]) -> int:
 
 
 def verify_logout_token(token: str) -> Claims:
-    """The claims of a logout token from a provider of any connection, active or not."""
+    """Verify a logout token from the provider of any connection, active or not, and return its claims."""
     issuer = token_check.unverified_issuer(token)
     settings = list(OidcSetting.objects.filter(issuer=issuer).order_by("-active")) if issuer else []
     refusal = SignInRefused(Refusal.TOKEN_ISSUER, "No connection has this issuer.")

@@ -1,4 +1,4 @@
-"""The pages of a sign-in: refused, waiting for a slot, reading a fragment response, and sign-out at the provider."""
+"""Pages for a refused sign-in, waiting for a slot, the fragment response and sign-out at the provider."""
 
 import secrets
 from collections.abc import Collection, Mapping
@@ -10,7 +10,7 @@ from django.shortcuts import render
 from sso.refusals import SignInRefused
 
 RETRY_AFTER_S = 1
-# One script with the nonce and nothing else. The caller adds `form-action`: Chromium applies it to redirects too.
+# Allows only scripts with the nonce. `form-action` is added below, because Chromium applies it to redirects too.
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'self'; img-src 'self' data:; "
     "frame-ancestors 'none'; base-uri 'none'"
@@ -18,24 +18,24 @@ CONTENT_SECURITY_POLICY = (
 
 
 def refusal_page(request: HttpRequest, refusal: SignInRefused) -> HttpResponse:
-    """The sentence for the user and the code for the administrator, but nothing of the response."""
+    """Shows the message for the user and the code for the administrator, but no part of the response."""
     return render(request, "sso/refusal.html", {"refusal": refusal}, status=refusal.status)
 
 
 def wait_page(request: HttpRequest, fields: Mapping[str, str] | None = None) -> HttpResponse:
-    """No slot is free: the browser repeats the same request after a second."""
+    """Shown if no slot is free. The browser repeats the request after a second."""
     response = render_with_script(request, "sso/wait.html", {"fields": fields, "after_s": RETRY_AFTER_S}, status=503)
     response["Retry-After"] = str(RETRY_AFTER_S)
     return response
 
 
 def fragment_page(request: HttpRequest, names: Collection[str]) -> HttpResponse:
-    """Sends the fragment to the server, which a browser does not do by itself."""
+    """Posts the URL fragment, which browsers do not send to the server."""
     return render_with_script(request, "sso/sign_in_response.html", {"names": names})
 
 
 def provider_logout_page(request: HttpRequest, url: str, fields: Mapping[str, str]) -> HttpResponse:
-    """Posts to the provider's logout endpoint: a token must not be in an address."""
+    """Posts to the provider's logout endpoint, because a token must not be part of a URL."""
     return render_with_script(request, "sso/provider_logout.html", {"url": url, "fields": fields}, leaves_site=True)
 
 

@@ -1,4 +1,4 @@
-"""Records how a sign-in ended: its entry in the sign-in log and its log line."""
+"""Records the outcome of a sign-in in the sign-in log and in the server log."""
 
 import time
 from collections import deque
@@ -17,20 +17,20 @@ from system.monitoring.logs import clean
 
 logger = structlog.get_logger(__name__)
 
-# Anybody can send responses that answer no attempt of ours.
+# Anyone can send responses that belong to no attempt.
 MAX_STRAY_ENTRIES = 30
 STRAY_WINDOW_S = 60.0
 
 
 @dataclass
 class SignInEvent:
-    """One response of the provider, as the log shows it."""
+    """A response of the provider, as the sign-in log records it."""
 
     address: str
     started_at: float = field(default_factory=time.monotonic)
     setting: OidcSetting | None = None
     is_stray: bool = True
-    """Until it is known which attempt of ours it answers."""
+    """True until the response has been matched to an attempt."""
     login: str = ""
     user: User | None = None
 
@@ -39,7 +39,7 @@ class SignInEvent:
         return cls(request.META.get("REMOTE_ADDR", ""))
 
     def set_login(self, claims: Mapping[str, Any]) -> None:
-        """The name that the provider uses for the user."""
+        """Set the login to the provider's name for the user."""
         name = next((claims[name] for name in ("preferred_username", "email", "sub") if claims.get(name)), "")
         self.login = str(name)
 
@@ -56,9 +56,9 @@ class SignInEvent:
                 self._write(self._build_entry(name, outcome, detail))
 
     def _write(self, entry: SignIn) -> None:
-        """Anybody can cause refusals: equal ones share an entry, and those that answer no attempt are limited."""
+        """Anyone can cause refusals, so equal ones share an entry and those that belong to no attempt are limited."""
         is_merged = entry.outcome != SignIn.OK and entry.merge_into_existing()
-        if not is_merged and (not self.is_stray or may_write_stray_entry()):
+        if not is_merged and (not self.is_stray or reserve_stray_entry()):
             entry.save()
 
     def _build_entry(self, name: str, outcome: str, detail: str, **references: Any) -> SignIn:
@@ -73,12 +73,12 @@ class SignInEvent:
         )
 
 
-# When entries that belong to no attempt were written, so that nobody can fill the table.
+# The times of the last entries that belong to no attempt. The limit keeps strangers from filling the table.
 STRAY_ENTRY_TIMES: deque[float] = deque(maxlen=MAX_STRAY_ENTRIES)
 process_cache.register("stray log entries", STRAY_ENTRY_TIMES.clear)
 
 
-def may_write_stray_entry() -> bool:
+def reserve_stray_entry() -> bool:
     now = time.monotonic()
     if len(STRAY_ENTRY_TIMES) == MAX_STRAY_ENTRIES and now - STRAY_ENTRY_TIMES[0] < STRAY_WINDOW_S:
         return False

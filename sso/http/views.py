@@ -1,6 +1,6 @@
-"""To the provider and back: mozilla-django-oidc's views, with our attempts, checks and answers in their hooks.
+"""Starts and completes sign-ins: mozilla-django-oidc's views with our attempts, checks and responses.
 
-/sso/start/ ──▶ provider ──▶ /sso/callback/?code=…&state=…     handled at once
+/sso/start/ ──▶ provider ──▶ /sso/callback/?code=…&state=…     handled directly
                          └─▶ /sso/callback/#id_token=…         the fragment page posts it to the same address
 """
 
@@ -41,7 +41,7 @@ from system.outbound.deadline import Deadline
 MAX_PARAMETER_LENGTH = 4096
 MAX_HINT_LENGTH = 255
 MAX_NEXT_LENGTH = 2000
-# What the fragment page hands on from the fragment; nothing else of it reaches the server.
+# The parameters that the fragment page posts. The rest of the fragment never reaches the server.
 FRAGMENT_PARAMETERS = (
     "state", "session_state", "id_token", "access_token", "token_type", "expires_in", "error", "iss",
 )  # fmt: skip
@@ -49,12 +49,12 @@ FRAGMENT_PARAMETERS = (
 
 @method_decorator(csrf_exempt, name="dispatch")
 class StartSignInView(ConnectionSettings, OIDCAuthenticationRequestView):  # type: ignore[misc]  # the library has no types
-    """`/sso/start/`: to the provider. Another site may link here too (third-party-initiated login)."""
+    """`/sso/start/`: redirects to the provider. Other sites can link here too (third-party-initiated login)."""
 
     http_method_names = ["get", "post"]
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Redirects to a GET: a form of another site sends no cookie of ours, and must not replace it by a new one."""
+        """Redirects to GET: a POST from another site lacks our cookie, and the response must not replace the cookie."""
         parameters = {
             name: request.POST[name] for name in ("iss", "login_hint", "target_link_uri") if name in request.POST
         }
@@ -67,12 +67,12 @@ class StartSignInView(ConnectionSettings, OIDCAuthenticationRequestView):  # typ
             if setting is None:
                 raise SignInRefused(Refusal.NOT_AVAILABLE, "No connection is active.")
             endpoints = find_endpoints(setting)
-            # A site that links here names its provider, which must be ours, exactly.
+            # A site that links here can send its provider's issuer, which must be exactly ours.
             if request.GET.get("iss", endpoints.issuer) != endpoints.issuer:
                 detail = "The parameter iss is not the issuer of the active connection."
                 raise SignInRefused(Refusal.ISSUER_UNKNOWN, detail)
-            # After waiting for a slot: the page that waits starts nothing, however often it reloads.
-            if "again" in request.GET and not sign_in_attempts.may_start_automatically(request):
+            # Counted only after a slot was free, so that reloads of the wait page do not count as starts.
+            if "again" in request.GET and not sign_in_attempts.reserve_automatic_start(request):
                 return HttpResponseRedirect(reverse("login"))
             self.use_connection(setting, endpoints)
             return HttpResponseRedirect(self.authorization_url(request, setting, endpoints))
@@ -82,8 +82,8 @@ class StartSignInView(ConnectionSettings, OIDCAuthenticationRequestView):  # typ
             return refuse_sign_in(request, event, refusal)
 
     def authorization_url(self, request: HttpRequest, setting: OidcSetting, endpoints: Endpoints) -> str:
-        """The library makes state, nonce, PKCE verifier and parameters. It writes into a scratch session, because our
-        attempts are stored under a lock."""
+        """Build the URL with the library, which generates state, nonce and PKCE verifier. The library writes to a
+        scratch session, because our attempts are stored under a lock."""
         session: Any = request.session
         scratch_session: dict[str, Any] = {}
         request.session = scratch_session  # type: ignore[assignment]
@@ -91,7 +91,7 @@ class StartSignInView(ConnectionSettings, OIDCAuthenticationRequestView):  # typ
             response = super().get(request)
         finally:
             request.session = session
-        # Not the library's whole address, which is wrong for an endpoint that has a query of its own.
+        # Only the parameters: the library's URL is wrong if the endpoint already has a query string.
         parameters = dict(parse_qsl(response.url.rpartition("?")[2]))
         library_state = scratch_session["oidc_states"][parameters["state"]]
         attempt = Attempt(
@@ -114,7 +114,7 @@ class StartSignInView(ConnectionSettings, OIDCAuthenticationRequestView):  # typ
         hint = request.GET.get("login_hint", "")
         if 0 < len(hint) <= MAX_HINT_LENGTH and "\x00" not in hint:
             parameters["login_hint"] = hint
-        # "Use another account": the provider asks again, whoever is signed in there.
+        # "Use another account": the provider must prompt even if a user is signed in there.
         if request.GET.get("prompt") == "login":
             parameters["prompt"] = "login"
         return parameters
@@ -136,12 +136,12 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
             return self.handle_response(request, parameters, kind=CODE_FLOW)
         if sign_in_attempts.awaits_fragment(request):
             return pages.fragment_page(request, FRAGMENT_PARAMETERS)
-        if sign_in_attempts.may_start_automatically(request):
+        if sign_in_attempts.reserve_automatic_start(request):
             return HttpResponseRedirect(reverse("sso:start"))
         return HttpResponseRedirect(reverse("login"))
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """From the fragment page, with a CSRF token."""
+        """Handles the form of the fragment page, which has a CSRF token."""
         return self.handle_response(request, request.POST, kind=FRAGMENT_FLOW)
 
     def handle_response(self, request: HttpRequest, parameters: QueryDict, kind: str | None) -> HttpResponse:
@@ -160,7 +160,7 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
 
     @staticmethod
     def refuse_forged_form(request: HttpRequest) -> HttpResponse:
-        """A POST without our CSRF token: from a provider that answers by form_post, or from another site."""
+        """Refuses a POST without our CSRF token: from a provider that uses form_post, or from another site."""
         event = SignInEvent.from_request(request)
         detail = "The response was posted by another site. The provider must not use response_mode form_post."
         response = refuse_sign_in(request, event, SignInRefused(Refusal.RESPONSE_MALFORMED, detail))
@@ -183,13 +183,13 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
                 user = auth.authenticate(request, response=self.response)
             finally:
                 self.event.set_login(getattr(request, "oidc_claims", {}))
-        if not isinstance(user, User):  # the library gives up without a code
+        if not isinstance(user, User):  # the library returns no user if there is no code
             raise SignInRefused(Refusal.RESPONSE_MALFORMED, "The response has no code.")
         self.user = user
         oidc_request = cast(OidcRequest, request)
         try:
             with transaction.atomic():
-                # A concurrent sign-out either finds this session afterwards, or came before and is noticed here.
+                # A concurrent sign-out either comes later and finds this session, or came earlier and is detected here.
                 advisory_locks.lock_shared(advisory_locks.SIGN_OUTS_LOCK, attempt.issuer)
                 if ProviderSignOut.has_ended(oidc_request.oidc_claims, since_id=newest_id):
                     raise SignInRefused(Refusal.SIGNED_OUT_MEANWHILE, "The provider ended the session during sign-in.")
@@ -201,7 +201,7 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
         return response
 
     def login_success(self) -> HttpResponse:
-        """Starts the session, always with a new key and whoever was signed in before."""
+        """Starts the session, always with a new key, even if a user is already signed in."""
         if self.request.user.is_authenticated:
             self.request.session.cycle_key()
             self.request.user = AnonymousUser()  # otherwise the library would not call `login` for the same user
@@ -230,7 +230,7 @@ def sign_in_option(request: HttpRequest) -> SignInOption | None:
 
 
 def find_endpoints(setting: OidcSetting) -> Endpoints:
-    """Normally as stored; discovery calls the provider and needs a slot."""
+    """Return the stored endpoints or run discovery, which calls the provider and needs a slot."""
     if setting.endpoints is not None:
         return setting.endpoints
     with request_slots.request_slot():
@@ -238,7 +238,7 @@ def find_endpoints(setting: OidcSetting) -> Endpoints:
 
 
 def requested_path(request: HttpRequest) -> str:
-    """Where to go after the sign-in: `next`, or the path of `target_link_uri` if that is an address of ours."""
+    """Where to go after the sign-in: `next`, or the path of `target_link_uri` if that is a URL of this service."""
     path = request.GET.get("next", "")
     target = request.GET.get("target_link_uri", "")
     if not path and target:
@@ -252,7 +252,7 @@ def requested_path(request: HttpRequest) -> str:
 
 
 def read_parameters(data: QueryDict, kind: str) -> dict[str, str]:
-    """The parameters of a response, each sent at most once."""
+    """Read the parameters of a response; refuse repeated and overlong ones."""
     max_lengths = {"id_token": 4 * MAX_PARAMETER_LENGTH, "access_token": 4 * MAX_PARAMETER_LENGTH}
     parameters = {}
     for name in ("state", "code", "error", "iss", "id_token", "access_token"):

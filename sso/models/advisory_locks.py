@@ -1,4 +1,4 @@
-"""Advisory locks, held to the end of the transaction, for what has no row to lock."""
+"""Advisory locks, held until the end of the transaction, for cases without a row to lock."""
 
 import hashlib
 
@@ -24,5 +24,5 @@ def lock_shared(key: int, name: str) -> None:
 
 
 def _lock_number(name: str) -> int:
-    """Two names with the same number wait for each other, which does no harm."""
+    """Names with the same number wait for each other, which is harmless."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big", signed=True)

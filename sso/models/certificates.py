@@ -1,4 +1,4 @@
-"""The public keys of providers, and the state of fetching them for a pair of URL IdP and Realm."""
+"""The public keys of providers, and the fetch state of each pair of URL IdP and Realm."""
 
 import json
 from typing import Any
@@ -44,11 +44,11 @@ class IdpCertificate(Record):
 
 
 class CertificatePair(models.Model):
-    """When the keys of a pair were fetched, and the outcome. Its row is locked by updates of the keys."""
+    """When the keys of a pair were fetched, and the outcome. Updates of the keys lock this row."""
 
     url_idp = models.CharField(max_length=500, db_collation="C")
     realm = models.CharField(max_length=64, db_collation="C")
-    # Each fetch draws a number first, so that a slow old answer never overwrites a newer one.
+    # Each fetch takes a number first, so that a late response never overwrites a newer one.
     last_drawn = models.BigIntegerField(default=0)
     last_applied = models.BigIntegerField(default=0)
     fetched_at = models.DateTimeField(null=True)
@@ -72,7 +72,7 @@ class CertificatePair(models.Model):
         return cls.objects.select_for_update().get(url_idp=url_idp, realm=realm)
 
     def reset(self) -> None:
-        """Reset everything but the numbers, which are needed for requests in progress."""
+        """Reset everything except the numbers, which requests in progress need."""
         self.fetched_at = self.asked_for_unknown_at = self.answered_at = None
         self.warning = self.failure = ""
         self.save()

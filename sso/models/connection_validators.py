@@ -1,4 +1,4 @@
-"""Validators of a connection's columns, beyond a field's own checks. The script is run by `sso.connections.saving`."""
+"""Validators for a connection's columns, besides the field validators. `sso.connections.saving` checks the script."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ ABSOLUTE_URL_PATTERN = re.compile(r"https?://[\x21\x22\x24-\x7e]+")
 
 
 def normalize_url_idp(value: str) -> str:
-    """Host and scheme in lowercase and no trailing slash, so that one provider has one pair."""
+    """Lowercase scheme and host and remove a trailing slash, so that a provider has one pair."""
     try:
         url = str(outbound.check_url(value.strip(), provider_policy()))
     except outbound.OutboundRefused as error:
@@ -24,7 +24,7 @@ REDIRECT_URI_HINT = "The Redirect URI is usually the URL of this service followe
 
 
 def check_redirect_uri(value: str) -> str:
-    """Kept byte for byte, as the provider compares it."""
+    """Return the value unchanged, because providers compare it byte for byte."""
     if not ABSOLUTE_URL_PATTERN.fullmatch(value):
         raise ValueError(f"Enter an absolute URL without a fragment (#). {REDIRECT_URI_HINT}")
     try:
@@ -54,7 +54,7 @@ def check_client_secret(value: str) -> str:
 
 
 def normalize_newlines(script: str) -> str:
-    """Browsers send CRLF: that is not a change of the script."""
+    """Remove the CR that browsers add to line breaks, so that they do not count as a change."""
     return script.replace("\r\n", "\n")
 
 

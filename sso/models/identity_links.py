@@ -1,4 +1,4 @@
-"""The links between identities of providers and accounts: created at the first sign-in, decisive from then on."""
+"""Links between accounts and provider identities. The first sign-in creates a link, and later ones follow it."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ class IdentityLink(Record):
         return f"{self.user} at {self.issuer}"
 
     def mark_email_verified(self, email: str) -> None:
-        """From now on the account is matched by this address, if it is the account's own."""
+        """Use the account's email for matching from now on, if it is the verified address."""
         if self.user.email.lower() == email.lower():
             self.is_email_unverified = False
             self.save(update_fields=["is_email_unverified"])

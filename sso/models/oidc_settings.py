@@ -1,4 +1,4 @@
-"""The connections to identity providers, as an administrator sets them up."""
+"""Connections to identity providers, as administrators configure them."""
 
 from collections.abc import Collection
 from typing import Any, Self
@@ -25,7 +25,7 @@ def default_script() -> str:
 
 
 class OidcSetting(ProviderRecord):
-    """One connection. At most one is active, and the welcome page follows it."""
+    """A connection. At most one is active, and its Redirect URI becomes the welcome page."""
 
     table_columns = (
         "name", "url_idp", "realm", "authorization_type", "client_id", "client_secret", "user_field", "redirect_uri",
@@ -86,15 +86,15 @@ class OidcSetting(ProviderRecord):
 
     @property
     def decrypted_client_secret(self) -> str:
-        """The decrypted client secret; raises `encryption.DecryptionFailed` when its key is missing."""
+        """The decrypted client secret; raises `encryption.DecryptionFailed` if the key is missing."""
         return encryption.decrypt(self.client_secret) if self.client_secret else ""
 
     def approve(self, *, reviewed_version: str) -> None:
-        """Let users with protected roles sign in through this connection, as reviewed in this version."""
+        """Let users with protected roles sign in through this connection, unless it changed after the review."""
         if not privileges.acts_as_admin():
             raise AccessDenied("Only an administrator can approve a connection.")
         with transaction.atomic():
-            stored_setting = self.stored(is_locked=True)
+            stored_setting = self.stored_record(is_locked=True)
             if stored_setting is None or str(stored_setting.sys_version) != reviewed_version:
                 raise Conflict("The connection changed after you opened the page. Reload the page and review it again.")
             if stored_setting.needs_approval:
@@ -105,21 +105,21 @@ class OidcSetting(ProviderRecord):
 
     @classmethod
     def lock_for_change(cls) -> None:
-        """Until the end of the transaction nobody else changes a connection.
+        """Block other changes to connections until the end of the transaction.
 
         The unique index alone would protect the data, but one of two administrators would get its error. Call this
-        before locking a record: otherwise two saves could wait for each other.
+        before locking a record: otherwise two saves could deadlock.
         """
         advisory_locks.lock(advisory_locks.CONNECTIONS_LOCK)
 
     def validate_constraints(self, exclude: Any = None) -> None:
-        """The constraint on `active` is kept by deactivating the other record, not by refusing this one."""
+        """Skip the constraint on `active`: `save` deactivates the other record instead of refusing this one."""
 
     def clean(self) -> None:
         super().clean()
-        previous_setting = self.stored()
+        previous_setting = self.stored_record()
         errors: dict[str, str] = {}
-        # A stored value may have become invalid by the operator's settings. Deactivating must still be possible.
+        # The operator's settings may have made a stored value invalid. Deactivating must still be possible.
         is_activated = previous_setting is None or (self.active and not previous_setting.active)
         for name, check in connection_validators.COLUMN_CHECKS.items():
             if not getattr(self, name):  # the field itself decides whether it may be empty
@@ -134,9 +134,9 @@ class OidcSetting(ProviderRecord):
             raise ValidationError(errors)
 
     def save(self, *args: Any, **options: Any) -> None:
-        """Keep one record active, the welcome page in line with it, and what is known about the provider consistent.
+        """Save, deactivate other records, and update the welcome page, the provider's state and its certificates.
 
-        Administrators save through `sso.connections.saving`, which also checks the script and marks for approval.
+        Administrators save through `sso.connections.saving`, which also checks the script and requires approval.
         """
         with transaction.atomic():
             previous_setting = self.lock_and_merge(options.pop("update_fields", None))
@@ -153,7 +153,7 @@ class OidcSetting(ProviderRecord):
             if previous_setting is not None and previous_setting.pair != self.pair:
                 previous_setting.remove_unused_certificates()
 
-    def stored(self, *, is_locked: bool = False) -> Self | None:
+    def stored_record(self, *, is_locked: bool = False) -> Self | None:
         if self.is_new:
             return None
         rows = type(self).objects.filter(pk=self.pk)
@@ -163,9 +163,9 @@ class OidcSetting(ProviderRecord):
         return stored_setting
 
     def lock_and_merge(self, update_fields: Collection[str] | None) -> Self | None:
-        """Lock the stored record and take over all columns from it that are not being changed; return it."""
+        """Lock and return the stored record, and copy from it all columns that are not being changed."""
         self.lock_for_change()
-        previous_setting = self.stored(is_locked=True)
+        previous_setting = self.stored_record(is_locked=True)
         if previous_setting is not None:
             for field in self._meta.concrete_fields:
                 is_kept = field.name in INTERNAL_COLUMNS or (
@@ -176,7 +176,7 @@ class OidcSetting(ProviderRecord):
         return previous_setting
 
     def _deactivate_others(self) -> None:
-        """ "Previously active record is deactivated; only one record may be active." The welcome page is kept."""
+        """ "Previously active record is deactivated; only one record may be active." Keeps the welcome page."""
         if self.active:
             for other in type(self).objects.filter(active=True).exclude(pk=self.pk):
                 other.store_columns(active=False)
@@ -198,7 +198,7 @@ class OidcSetting(ProviderRecord):
             pair.reset()
 
     def _secret_change(self, previous_setting: Self | None) -> str:
-        """A sentence for the history, which does not keep this column."""
+        """A sentence for the history, which does not record this column."""
         if previous_setting is None or previous_setting.client_secret == self.client_secret:
             return ""
         return f"The client secret was {'entered' if self.client_secret else 'removed'}."
@@ -207,7 +207,7 @@ class OidcSetting(ProviderRecord):
         for name in INTERNAL_COLUMNS - {"needs_approval"}:
             field: Any = self._meta.get_field(name)
             setattr(self, name, field.get_default())
-        # A user who may change the record, but cannot read the secret, must not have it sent to another server.
+        # A user who can change the record but not read its secret must not be able to send it to another server.
         if self.client_secret == previous_setting.client_secret:
             self.client_secret = ""
 

@@ -1,4 +1,4 @@
-"""Which of our sessions belong to which sessions of a provider, for sign-out in both directions."""
+"""Maps our sessions to sessions at the provider, for sign-out in both directions."""
 
 import secrets
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ def handle() -> str:
 
 
 def session_id(claims: Mapping[str, Any]) -> str:
-    """The provider's name of its session, or an empty string.
+    """The provider's id of its session (sid), or an empty string.
 
     >>> session_id({"sid": "s-1"}), session_id({"sid": 5})
     ('s-1', '')
@@ -34,7 +34,7 @@ def session_id(claims: Mapping[str, Any]) -> str:
 
 
 class ProviderSession(models.Model):
-    """Kept for one sign-in while its session lasts. The session's row refers to it, whatever its key is by then."""
+    """A sign-in through a provider, kept while its session lasts. The session refers to it, even if its key changes."""
 
     encrypted_columns = frozenset({"id_token"})
 
@@ -79,7 +79,7 @@ class ProviderSession(models.Model):
 
     @classmethod
     def end(cls, **identifiers: str) -> int:
-        """End the matching sessions and return how many there were; with a subject also its sessions without a sid."""
+        """End the matching sessions and return their number; sessions without a sid match by sub alone."""
         condition = Q(**identifiers)
         if "sub" in identifiers and "sid" in identifiers:
             condition |= Q(**{**identifiers, "sid": ""})

@@ -1,4 +1,4 @@
-"""Back-channel sign-outs of the last hour: each token counts once, and ends sign-ins in progress too."""
+"""Back-channel sign-outs of the last hour, stored to refuse repeated tokens and to end sign-ins in progress."""
 
 import hashlib
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from django.utils import timezone
 
 from sso.models.provider_sessions import session_id
 
-# Longer than any token is valid: ten minutes and the difference of the clocks.
+# Longer than any token is valid: ten minutes plus the difference between the clocks.
 RETENTION = timedelta(hours=1)
 
 
 class ProviderSignOut(models.Model):
-    """One verified logout token. Written under a lock of its issuer (`SIGN_OUTS_LOCK`), so that ids are in order."""
+    """One verified logout token. Written under a lock of its issuer (`SIGN_OUTS_LOCK`), so that ids increase."""
 
-    # Of issuer and jti.
+    # The hash of issuer and jti.
     token_hash = models.CharField(max_length=64, unique=True, db_collation="C")
     issuer = models.CharField(max_length=2000, db_collation="C")
     sub = models.CharField(max_length=255, blank=True, default="", db_collation="C")
@@ -39,7 +39,7 @@ class ProviderSignOut(models.Model):
 
     @classmethod
     def record(cls, claims: Mapping[str, Any]) -> bool:
-        """False if this token was received before."""
+        """Record a sign-out; return False if its token was received before."""
         token_hash = hashlib.sha256(f"{claims['iss']}\n{claims['jti']}".encode()).hexdigest()
         if cls.objects.filter(token_hash=token_hash).exists():
             return False
@@ -57,7 +57,7 @@ class ProviderSignOut(models.Model):
 
     @classmethod
     def has_ended(cls, claims: Mapping[str, Any], *, since_id: int) -> bool:
-        """Whether the session of this ID token was signed out after the token was issued, or after this number."""
+        """Whether the ID token's session was signed out after the token was issued, or with an id above `since_id`."""
         sub, sid = claims["sub"], session_id(claims)
         # A session without a sid may be the one that was signed out by its sid.
         is_same_session = Q(sub__in=("", sub), sid__in=("", sid)) if sid else Q(sub=sub)

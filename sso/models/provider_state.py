@@ -1,4 +1,4 @@
-"""The columns of a connection that identify its provider, and those with what was discovered about it."""
+"""The columns of a connection that identify its provider and store the results of discovery."""
 
 import json
 from typing import Any
@@ -27,7 +27,7 @@ ENDPOINT_COLUMNS = {
     "token_auth_methods": "token_auth_methods",
     "iss_in_response": "iss_in_response",
 }
-# Set by the product, not by users: saving an old copy of the record leaves them as they are stored.
+# Set by the product, not by users. Saving an outdated copy of the record does not overwrite them.
 INTERNAL_COLUMNS = frozenset(
     {*ENDPOINT_COLUMNS, "resolved_at", "resolve_tried_at", "resolve_error", "last_claims", "needs_approval"}
 )
@@ -42,7 +42,7 @@ def _url_column() -> Any:
 
 
 class ProviderRecord(Record):
-    """URL IdP and Realm are entered by an administrator; the other columns cannot be edited."""
+    """Administrators enter URL IdP and Realm; the other columns cannot be edited."""
 
     url_idp = models.CharField("URL IdP", max_length=500, db_collation="C")
     realm = models.CharField(max_length=64, db_collation="C", validators=[REALM_VALIDATOR])
@@ -81,14 +81,14 @@ class ProviderRecord(Record):
 
     @property
     def last_sign_in_claims(self) -> dict[str, Any] | None:
-        """The claims of the last sign-in, to try the script with."""
+        """The claims of the last sign-in, which Try the script uses."""
         try:
             claims = json.loads(encryption.decrypt(self.last_claims)) if self.last_claims else None
         except encryption.DecryptionFailed:
             return None
         return claims if isinstance(claims, dict) else None
 
-    # Writes by the product itself: only the given columns, without the rules of `save`.
+    # Writes by the product: only these columns, without the rules of `save`.
 
     def store_columns(self, **columns: Any) -> None:
         """Store these values with a new version and a history entry."""
@@ -96,10 +96,10 @@ class ProviderRecord(Record):
             setattr(self, name, value)
         super().save(update_fields=list(columns))
 
-    def update_last_entry(self, **columns: Any) -> None:
+    def amend_last_entry(self, **columns: Any) -> None:
         """Store these values as part of the last save: in its version and history entry."""
         self.update_unversioned(**columns)
-        history: Any = type(self).history  # type: ignore[attr-defined]  # each real model has one
+        history: Any = type(self).history  # type: ignore[attr-defined]  # each concrete model has one
         history.filter(pk=history.filter(sys_id=self.pk).latest().pk).update(**columns)
 
     def update_unversioned(self, **columns: Any) -> None:
@@ -109,7 +109,7 @@ class ProviderRecord(Record):
         type(self)._base_manager.filter(pk=self.pk).update(**columns)
 
     def update_for_pair(self, **columns: Any) -> None:
-        """The same, unless the stored record has another pair by now."""
+        """Like `update_unversioned`, but does not write if the stored record now has another pair."""
         for name, value in columns.items():
             setattr(self, name, value)
         type(self)._base_manager.filter(pk=self.pk, url_idp=self.url_idp, realm=self.realm).update(**columns)
@@ -118,8 +118,8 @@ class ProviderRecord(Record):
         self.update_for_pair(last_claims=encryption.encrypt(json.dumps(claims)))
 
     def reserve_discovery(self) -> bool:
-        """Whether this caller may run discovery: one caller in 30 s, across all processes."""
-        # By the database's clock; one in the future is from before that was set back.
+        """Whether this caller may run discovery: one caller per 30 s, across all processes."""
+        # By the database's clock. A time in the future dates from before the clock was set back.
         recent_range = (Now() - discovery.RETRY_INTERVAL, Now() + discovery.RETRY_INTERVAL)
         due_rows = type(self)._base_manager.filter(pk=self.pk, issuer="").exclude(resolve_tried_at__range=recent_range)
         is_reserved = bool(due_rows.update(resolve_tried_at=Now()))
@@ -127,11 +127,11 @@ class ProviderRecord(Record):
             self.refresh_from_db(fields=[*INTERNAL_COLUMNS])
         return is_reserved
 
-    def store_endpoints(self, endpoints: Endpoints, *, completes_entry: bool = False) -> bool:
-        """Store what was discovered for this pair; False if the record was deleted or has another pair by now.
+    def store_endpoints(self, endpoints: Endpoints, *, amends_last_entry: bool = False) -> bool:
+        """Store the discovered endpoints; return False if the record was deleted or now has another pair.
 
-        With `completes_entry` it becomes part of the last save's history entry, because it belongs to that save. This
-        object gets the new version, unless another user changed the record since it was read.
+        With `amends_last_entry`, the change becomes part of the last save's history entry. This object gets the new
+        version, unless another user has changed the record since it was read.
         """
         with transaction.atomic():
             record = type(self)._base_manager.select_for_update().filter(pk=self.pk).first()
@@ -145,8 +145,8 @@ class ProviderRecord(Record):
                 is_risky = known_endpoints is not None and bool(endpoints.risky_change_since(known_endpoints))
                 requires_approval = is_risky and not privileges.acts_as_admin()
                 approval_columns = {"needs_approval": True} if requires_approval else {}
-                if completes_entry and is_current:
-                    record.update_last_entry(**values | lists | approval_columns)
+                if amends_last_entry and is_current:
+                    record.amend_last_entry(**values | lists | approval_columns)
                 else:
                     record.store_columns(**values | lists | approval_columns)
             version_columns = ["sys_version", "sys_updated_at", "sys_updated_by"] if is_current else []

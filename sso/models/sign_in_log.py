@@ -13,17 +13,17 @@ from sso.models import advisory_locks
 from sso.models.oidc_settings import OidcSetting
 from system.records.record import Record
 
-# Equal refusals from one address share an entry for this time, because anybody can cause them.
+# Equal refusals from one network within this time share an entry, because anyone can cause them.
 MERGE_WINDOW = timedelta(minutes=15)
-# Different details of one kind have this many entries at most; a stranger may choose details too.
+# At most this many entries for different details of one kind, because strangers can choose details too.
 MAX_DETAILS = 5
 
 
 class SignIn(Record):
     """One response of a provider, or several equal refusals from one network in a short time.
 
-    Refusals are equal if outcome, network, login and connection are, and the detail, as long as there are few details.
-    Of several, the last one's detail and duration are kept, and `sys_updated_at` is its time.
+    Refusals are equal if they have the same outcome, network, login and connection and, up to `MAX_DETAILS`, the same
+    detail. Detail, address, duration and `sys_updated_at` are those of the last refusal.
     """
 
     OK = "ok"
@@ -59,16 +59,16 @@ class SignIn(Record):
         return f"Sign-in of {self}"
 
     def merge_into_existing(self) -> bool:
-        """Whether this refusal was added to an existing entry. If not, the caller saves it in the same transaction."""
+        """Add this refusal to an existing entry, or return False. Then the caller saves it in the same transaction."""
         shared_values = "\n".join((self.outcome, client_network(self.address), self.login, self.setting_name))
         self.kind = hashlib.sha256(shared_values.encode()).hexdigest()
         advisory_locks.lock_named(advisory_locks.REFUSALS_LOCK, self.kind)
         window_start = timezone.now() - MERGE_WINDOW
         entries = list(type(self).objects.filter(kind=self.kind, sys_created_at__gt=window_start)[:MAX_DETAILS])
-        same_entry = next((entry for entry in entries if entry.detail == self.detail), None)
-        if same_entry is None and len(entries) < MAX_DETAILS:
+        matching_entry = next((entry for entry in entries if entry.detail == self.detail), None)
+        if matching_entry is None and len(entries) < MAX_DETAILS:
             return False
-        entry = same_entry or entries[0]
+        entry = matching_entry or entries[0]
         last_values: dict[str, Any] = {name: getattr(self, name) for name in ("detail", "address", "duration_ms")}
         type(self).objects.filter(pk=entry.pk).update(
             times=models.F("times") + 1, sys_updated_at=timezone.now(), **last_values
@@ -76,4 +76,4 @@ class SignIn(Record):
         return True
 
     def leaves_deletion_log_entry(self) -> bool:
-        return False  # old ones are deleted by the thousand
+        return False  # old entries are deleted in bulk

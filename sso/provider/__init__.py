@@ -1,1 +1,1 @@
-"""Calls to the provider: discovery, token, userinfo, at most two at once."""
+"""Requests to the provider, at most two at a time: discovery, tokens and userinfo."""

@@ -19,7 +19,7 @@ from system.outbound.deadline import Deadline
 if TYPE_CHECKING:
     from sso.models import OidcSetting
 
-# Errors of a provider that accepts client and address and would now ask the user something.
+# Errors of a provider that accepts the client and Redirect URI, but needs interaction with the user.
 INTERACTION_ERRORS = frozenset(
     {"login_required", "interaction_required", "consent_required", "account_selection_required"}
 )
@@ -52,7 +52,7 @@ class ClientCheckResult:
 
 
 class _InconclusiveResponse(Exception):
-    """The answer allows no conclusion."""
+    """The response does not show whether the provider accepts this service."""
 
 
 def check_client(
@@ -99,7 +99,7 @@ def _client_problems(setting: "OidcSetting", endpoints: Endpoints, deadline: Dea
 
 
 def _redirect_uri_problems(setting: "OidcSetting", endpoints: Endpoints, deadline: Deadline) -> Iterator[str]:
-    """A provider redirects only to a registered address, with an error too."""
+    """Providers redirect only to registered URIs, even with an error."""
     parameters = {
         "response_type": setting.response_type,
         "client_id": setting.client_id,
@@ -122,7 +122,7 @@ def _redirect_uri_problems(setting: "OidcSetting", endpoints: Endpoints, deadlin
     except TimeoutError:
         raise _InconclusiveResponse from None
     else:
-        if status != 400:  # a sign-in page, or the answer of a firewall to programs
+        if status != 400:  # a sign-in page, or a firewall that blocks automated requests
             raise _InconclusiveResponse
         yield REDIRECT_URI_REJECTED
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sso.models import OidcSetting
 
 WELL_KNOWN_PATH = "/.well-known/openid-configuration"
-# Those that we can check; for a provider without a discovery document.
+# The algorithms that we support, and assume for a provider without a discovery document.
 SIGNING_ALGORITHMS = tuple(token_check.ALGORITHMS)
 MAX_LIST_LENGTH = 32
 # "Within 8 s altogether", "tries again at most once in 30 s".
@@ -33,7 +33,7 @@ CONNECTION_REPLACED = "The connection was deleted or changed to another provider
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoints:
-    """What a sign-in needs to know about a provider; an address that it does not have is empty."""
+    """The URLs and capabilities of a provider; a URL that it does not have is empty."""
 
     issuer: str
     authorization: str
@@ -58,7 +58,7 @@ class Endpoints:
         )
 
     def risky_change_since(self, previous_endpoints: "Endpoints") -> str:
-        """The change that an administrator must confirm, or an empty string if it is harmless."""
+        """Describe the change that an administrator must confirm; return an empty string if there is none."""
         if self.issuer != previous_endpoints.issuer:
             return f"The provider's issuer is now {printable_text(self.issuer)}."
         known_hosts = {urlsplit(url).netloc for url in previous_endpoints.urls.values()}
@@ -71,7 +71,7 @@ class Endpoints:
 
 
 class EndpointsNotFound(Exception):
-    """No endpoints were found: why, and which documents were requested."""
+    """No endpoints were found; carries the reason and the URLs that were requested."""
 
     def __init__(self, message: str, requested_urls: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -80,11 +80,11 @@ class EndpointsNotFound(Exception):
 
 
 class _WrongCandidate(Exception):
-    """This candidate is not the provider; the text says what was found instead, if anything."""
+    """This candidate is not the provider; the text describes what was found instead, if anything."""
 
 
-class _CandidateRedirects(_WrongCandidate):
-    """Some providers redirect every unknown path: reported only if nothing else is found."""
+class _RedirectingCandidate(_WrongCandidate):
+    """Reported only if nothing else is found, because some providers redirect every unknown path."""
 
 
 def printable_text(value: object) -> str:
@@ -98,7 +98,7 @@ def printable_text(value: object) -> str:
 
 
 def issuer_candidates(url_idp: str, realm: str) -> list[str]:
-    """The issuers that URL IdP and Realm may mean, the most likely first.
+    """The possible issuers for URL IdP and Realm, most likely first.
 
     >>> issuer_candidates("https://idp.example.com/realms/acme", "acme")[0]
     'https://idp.example.com/realms/acme'
@@ -127,7 +127,7 @@ def discover(url_idp: str, realm: str, policy: Policy, deadline: Deadline) -> En
         urls.append(url)
         try:
             return _parse_document(_fetch_document(url, policy, deadline), issuer, policy)
-        except _CandidateRedirects as error:
+        except _RedirectingCandidate as error:
             redirect_message = redirect_message or str(error)
         except _WrongCandidate as error:
             mismatch_message = mismatch_message or str(error)
@@ -153,7 +153,7 @@ def _fetch_document(url: str, policy: Policy, deadline: Deadline) -> Mapping[str
         if isinstance(error, OutboundRefused) or error.code in CONNECTION_ERRORS:
             raise EndpointsNotFound(error.message) from None
         # HTML pages that say "not found" with status 200 are common; a redirect is reported.
-        raise (_CandidateRedirects(error.message) if error.code == "redirected" else _WrongCandidate()) from None
+        raise (_RedirectingCandidate(error.message) if error.code == "redirected" else _WrongCandidate()) from None
     if not isinstance(document, dict) or "issuer" not in document:
         raise _WrongCandidate
     return document
@@ -232,10 +232,10 @@ def rediscover(
     setting: "OidcSetting",
     *,
     accepts_risky_change: bool = False,
-    completes_entry: bool = False,
+    amends_last_entry: bool = False,
     deadline: Deadline | None = None,
 ) -> str:
-    """Find the provider and store its endpoints. Return what an administrator should know, or an empty string.
+    """Find the provider and store its endpoints. Return a problem for the administrator, or an empty string.
 
     Makes network calls, so never call it in a transaction. "A changed issuer or host never applies by itself", only
     with `accepts_risky_change`.
@@ -250,11 +250,11 @@ def rediscover(
     if known_endpoints and not accepts_risky_change and (risky_change := endpoints.risky_change_since(known_endpoints)):
         setting.update_for_pair(resolve_error=risky_change)
         return risky_change
-    return "" if setting.store_endpoints(endpoints, completes_entry=completes_entry) else CONNECTION_REPLACED
+    return "" if setting.store_endpoints(endpoints, amends_last_entry=amends_last_entry) else CONNECTION_REPLACED
 
 
 def ensure_endpoints(setting: "OidcSetting", deadline: Deadline | None = None) -> Endpoints:
-    """The endpoints for a sign-in. Unknown ones are looked up by one caller in 30 s."""
+    """Return the endpoints for a sign-in. If they are unknown, one caller per 30 s runs discovery."""
     if setting.endpoints is None and setting.reserve_discovery():
         rediscover(setting, deadline=deadline)
     if setting.endpoints is None:

@@ -1,10 +1,10 @@
-"""Limits how many threads of a process call a provider at once: two, so that two of its four threads keep serving.
+"""Limits calls to providers to two threads per process, so that two of its four threads can serve other requests.
 
-Without a free slot a sign-in gets a page that retries after a second, with its attempt still unused, and an
+If no slot is free, a sign-in gets a page that retries after a second without using up its attempt, and an
 administrator gets a message.
 
-Inventing codes costs nothing. Addresses with many rejected codes in the last minute share one slot, so that the other
-one stays free for users who come from the provider.
+Anyone can send invented codes. Addresses with many rejected codes in the last minute share one slot, so that the other
+slot stays free for real sign-ins.
 """
 
 import threading
@@ -27,11 +27,11 @@ NO_SLOT_FREE = "Other requests to the provider are in progress. Try again in a m
 
 
 class NoSlotFree(Exception):
-    """Two other requests to a provider are in progress."""
+    """No slot for a request to the provider is free."""
 
 
 class SuspectAddresses:
-    """The times of the last few rejected codes of each address, in this process."""
+    """Stores the times of the last rejected codes from each address, in this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

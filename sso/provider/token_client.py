@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sso.models import OidcSetting
 
 CLIENT_ERRORS = ("invalid_client", "unauthorized_client")
-# Errors that may be gone at the next try.
+# Errors that a retry may resolve.
 TEMPORARY_ERRORS = ("server_error", "temporarily_unavailable")
 ERROR_CODE_PATTERN = re.compile(r"[a-z_]{1,64}")
 TOKEN_PATTERN = re.compile(r"[\x21-\x7e]{1,16384}")
@@ -29,7 +29,7 @@ class TokenResponse(TypedDict):
 
 
 def redeem_code(endpoints: Endpoints, payload: Mapping[str, str], deadline: Deadline) -> TokenResponse:
-    """Exchange a code for tokens; `payload` is the form of a token request, client id and secret included."""
+    """Exchange a code for tokens; `payload` is the form of a token request, including client ID and secret."""
     response = request_tokens(endpoints, payload, deadline)
     if response.status != 200:
         raise token_refusal(response)
@@ -59,13 +59,13 @@ def request_tokens(endpoints: Endpoints, payload: Mapping[str, str], deadline: D
 
 
 def authorization_url(endpoints: Endpoints, parameters: Mapping[str, str]) -> str:
-    """Where a browser is sent to sign in."""
+    """The URL to which the browser is redirected to sign in."""
     separator = "&" if urlsplit(endpoints.authorization).query else "?"
     return f"{endpoints.authorization}{separator}{urlencode(parameters)}"
 
 
 def client_secret(setting: "OidcSetting") -> str:
-    """With PKCE this service is a public client, whatever secret is stored; the fragment flow exchanges no code."""
+    """Return the client secret; empty for PKCE, a public client, and for the fragment flow, which exchanges no code."""
     is_code_flow = setting.response_type == setting.ResponseType.CODE
     if not is_code_flow or setting.authorization_type != setting.AuthorizationType.CODE:
         return ""
@@ -76,7 +76,7 @@ def client_secret(setting: "OidcSetting") -> str:
 
 
 def basic_header(client_id: str, secret: str) -> str:
-    """Both are form-encoded first (RFC 6749, section 2.3.1).
+    """Client ID and secret are form-encoded first (RFC 6749, section 2.3.1).
 
     >>> basic_header("a b", "c:d")
     'Basic YSUyMGI6YyUzQWQ='
@@ -86,7 +86,7 @@ def basic_header(client_id: str, secret: str) -> str:
 
 
 def fetch_userinfo(endpoints: Endpoints, access_token: str | None, deadline: Deadline) -> Mapping[str, Any]:
-    """The user's data, apart from the ID token; empty if the provider has no such endpoint."""
+    """Fetch the user's claims from the userinfo endpoint; empty if the provider does not have one."""
     if not endpoints.userinfo:
         return {}
     if not access_token:
@@ -104,7 +104,7 @@ def fetch_userinfo(endpoints: Endpoints, access_token: str | None, deadline: Dea
 
 @contextmanager
 def provider_call(deadline: Deadline, *, too_large_refusal: Refusal) -> Iterator[None]:
-    """Any failure counts as the provider being unavailable, except an answer that is too large."""
+    """Refuse with `too_large_refusal` if the response is too large, and as PROVIDER_UNAVAILABLE if a call fails."""
     try:
         yield
     except TimeoutError:
@@ -125,7 +125,7 @@ def token_refusal(response: OutboundResponse) -> SignInRefused:
 
 
 def error_code(response: OutboundResponse) -> str:
-    """The token endpoint's error code; its free text is never kept."""
+    """The token endpoint's error code; its description is never used."""
     try:
         document = response.json()
     except OutboundError:

@@ -1,1 +1,1 @@
-"""Verified claims become an account, in one transaction."""
+"""Finds, creates and updates accounts from verified claims, in one transaction."""

@@ -1,4 +1,4 @@
-"""What a provider's data means here: which columns of a user it fills and which roles it names. Pure."""
+"""Reads a user's columns, roles and groups from a provider's data. Pure."""
 
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from sso.provisioning.user_matching import INVISIBLE_CATEGORIES, is_email, is_lo
 from sso.refusals import Refusal, SignInRefused
 from system.records import custom_columns
 
-# Longer text is cut in these columns and refused in login and email.
+# Longer text is truncated in these columns, but refused in login and email.
 MAX_LENGTHS = {"first_name": 150, "last_name": 150, "phone": 50}
 VALIDATORS = {"login": is_login, "email": is_email}
 
@@ -21,7 +21,7 @@ MAX_ROLE_LENGTH = 100
 
 @dataclass(frozen=True)
 class Profile:
-    """The valid values of the columns that the script set, and a sentence on each invalid one. Values of custom
+    """The valid values of the columns that the script set, and a note about each invalid one. Values of custom
     columns are checked when they are stored."""
 
     values: dict[str, str] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Profile:
     custom_values: dict[str, Any] = field(default_factory=dict)
 
     def require(self, column: str) -> str:
-        """A value that identifies the user; refused if there is none."""
+        """Return the value of a column; refuse if there is none."""
         if column not in self.values:
             raise SignInRefused(Refusal.PROFILE_INVALID, " ".join(self.notes) or f"The script sets no {column}.")
         return self.values[column]
@@ -63,15 +63,15 @@ def remove_invisible(text: str) -> str:
 
 @dataclass(frozen=True)
 class ClaimedNames:
-    """The provider's names for the user's roles or groups that are valid names here."""
+    """The valid names of roles or groups in the claims."""
 
     names: tuple[str, ...] = ()
     invalid_count: int = 0
-    """How many were not names, were too long or exceeded the limit."""
+    """The number of names that are malformed, too long or beyond the limit."""
 
 
 def role_names(claims: Mapping[str, Any], paths: str, client_id: str) -> ClaimedNames:
-    """The roles in the claims that the connection names, or else in the usual ones.
+    """The roles in the claims at `paths` or, if it is empty, at the usual paths.
 
     >>> role_names({"groups": ["itil", "itil", " x", 7]}, "", "servicebase")
     ClaimedNames(names=('itil',), invalid_count=2)
@@ -84,23 +84,23 @@ def split_paths(paths: str) -> list[str]:
 
 
 def claimed_names(claims: Mapping[str, Any], claim_paths: Iterable[str], client_id: str) -> ClaimedNames:
-    found: dict[Any, None] = {}
+    valid_names: dict[Any, None] = {}
     invalid_count = 0
     for path in claim_paths:
-        value = claim_at(claims, path, client_id)
+        value = read_claim(claims, path, client_id)
         for name in [value] if isinstance(value, str) else value if isinstance(value, list) else ():
-            if is_role_name(name):
-                found[name] = None
+            if is_valid_name(name):
+                valid_names[name] = None
             else:
                 invalid_count += 1
-    names = tuple(found)
+    names = tuple(valid_names)
     return ClaimedNames(names[:MAX_ROLES], invalid_count + max(0, len(names) - MAX_ROLES))
 
 
-def claim_at(claims: Mapping[str, Any], path: str, client_id: str) -> Any:
+def read_claim(claims: Mapping[str, Any], path: str, client_id: str) -> Any:
     """The value at a dotted path. A claim whose own name contains dots (a URL) takes precedence.
 
-    >>> claim_at({"resource_access": {"my.app": {"roles": ["a"]}}}, "resource_access.<client>.roles", "my.app")
+    >>> read_claim({"resource_access": {"my.app": {"roles": ["a"]}}}, "resource_access.<client>.roles", "my.app")
     ['a']
     """
     if path in claims:
@@ -111,7 +111,7 @@ def claim_at(claims: Mapping[str, Any], path: str, client_id: str) -> Any:
     return value
 
 
-def is_role_name(name: object) -> bool:
+def is_valid_name(name: object) -> bool:
     return (
         isinstance(name, str)
         and 1 <= len(name) <= MAX_ROLE_LENGTH

@@ -1,4 +1,4 @@
-"""Turns the verified claims of a sign-in into an account. The steps, of which the authentication backend calls each:
+"""Turns the verified claims of a sign-in into an account, in steps that the authentication backend calls:
 
     claims ──▶ script ──▶ profile ──▶ find_user ─┬─▶ create_user ─┬─▶ complete: link, update, roles, approval
                child      validated   link, match └────────────────┘
@@ -24,22 +24,22 @@ from sso.provisioning.profile import Profile
 from sso.provisioning.user_matching import Comparison
 from sso.refusals import Refusal, SignInRefused
 from sso.scripts import mapping_script
-from sso.scripts.mapping_script import ScriptFailed, ScriptNotRun
+from sso.scripts.mapping_script import EngineBusy, ScriptFailed
 from system import properties
 from system.outbound.deadline import Deadline
 from system.records import acting_user, custom_columns
 
 T = TypeVar("T")
 
-# Of two first sign-ins at once, the second finds at its next try what the first has created.
+# If two first sign-ins are concurrent, the next try of the second finds the account that the first created.
 MAX_TRIES = 3
-# Values of the protocol, which are of no use to a script.
+# Values of the protocol, which scripts do not need.
 PROTOCOL_CLAIMS = frozenset(("nonce", "at_hash", "c_hash", "s_hash"))
 
 
 @dataclass(frozen=True)
 class SignInResult:
-    """Who signed in, and what was done to the account."""
+    """The user who signed in, and the changes to the account."""
 
     user: User
     is_new: bool = False
@@ -47,11 +47,11 @@ class SignInResult:
     notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """For the sign-in log."""
-        refused = ", ".join(self.role_change.refused)
+        """The text for the sign-in log."""
+        roles = ", ".join(self.role_change.refused)
         sentences = [
             "The account was created." if self.is_new else "",
-            f"These roles were not granted because a provider cannot grant them: {refused}." if refused else "",
+            f"These roles were not granted because a provider cannot grant them: {roles}." if roles else "",
             *self.notes,
         ]
         return " ".join(filter(None, sentences))
@@ -59,7 +59,7 @@ class SignInResult:
 
 @dataclass(frozen=True)
 class SignInPreview:
-    """What a script would do with these claims. Nothing was changed."""
+    """What a sign-in with these claims would do. Nothing was changed."""
 
     fields: dict[str, Any] = field(default_factory=dict)
     result: SignInResult | None = None
@@ -68,7 +68,7 @@ class SignInPreview:
 
 @dataclass(frozen=True)
 class AccountProvisioning:
-    """One sign-in on its way to an account. The methods run in the caller's transaction."""
+    """Finds or creates the account of one sign-in. The methods run in the caller's transaction."""
 
     setting: OidcSetting
     claims: Mapping[str, Any]
@@ -77,8 +77,8 @@ class AccountProvisioning:
 
     @classmethod
     def prepare(cls, setting: OidcSetting, claims: Mapping[str, Any], deadline: Deadline) -> "AccountProvisioning":
-        """Run the script, before any transaction."""
-        # First, because an administrator who looks for the reason of a failure needs the claims that failed.
+        """Run the script, outside any transaction."""
+        # First, because an administrator who investigates a failure needs the claims.
         setting.store_claims(script_claims(claims))
         comparison = comparison_for(setting)
         return cls(setting, claims, profile.validate_profile(run_script(setting.script, claims, deadline)), comparison)
@@ -96,7 +96,7 @@ class AccountProvisioning:
         return user_matching.has_verified_email(self.claims)
 
     def find_user(self) -> User | None:
-        """Once an identity is linked to an account the link decides, whatever the claims are."""
+        """Return the linked account or, if there is no link, the account that matches the claims."""
         if (link := self._find_link()) is not None:
             return link.user
         user = self._find_matching_user()
@@ -110,7 +110,7 @@ class AccountProvisioning:
             raise SignInRefused(Refusal.USER_UNKNOWN, f"No account has the {self.setting.user_field} {value}.")
         for column in ("login", "email"):  # "the two mandatory fields"
             self.profile.require(column)
-        # From here on one after the other: otherwise two spellings of one login could become two accounts.
+        # Serialized from here: otherwise two spellings of one login could become two accounts.
         OidcSetting.objects.select_for_update(no_key=True).filter(pk=self.setting.pk).first()
         if self._find_matching_user() is not None:
             raise IntegrityError("created by another sign-in in the meantime")
@@ -169,33 +169,33 @@ class AccountProvisioning:
         column, value = self.setting.user_field, self.profile.require(self.setting.user_field)
         users = User.objects.all()
         if column == OidcSetting.UserField.EMAIL:
-            # Who registered with somebody else's address must not share an account with its owner later.
+            # A user who registered with another person's address must not later share an account with that person.
             users = users.exclude(identity_links__is_email_unverified=True)
         if self.comparison is Comparison.EXACT:
             candidates = users.filter(**{column: value})
         else:
             # Uses the index; `user_matching` then compares by its own rules.
             candidates = users.annotate(lowercase_value=Lower(column)).filter(lowercase_value=Lower(Value(value)))
-        by_id = {user.pk: user for user in candidates}
-        values = {pk: getattr(user, column) for pk, user in by_id.items()}
+        users_by_id = {user.pk: user for user in candidates}
+        values = {pk: getattr(user, column) for pk, user in users_by_id.items()}
         sys_id = user_matching.find_account(value, values, self.comparison)
-        return by_id[sys_id] if sys_id else None
+        return users_by_id[sys_id] if sys_id else None
 
     def _check_email_is_free(self) -> None:
-        """Nobody gets an account with the address of another account without proof that it is theirs."""
+        """Refuse an unverified email that belongs to another account."""
         email = self.profile.values["email"]
         is_taken = User.objects.annotate(lower_email=Lower("email")).filter(lower_email=Lower(Value(email))).exists()
         if is_taken and not self.has_verified_email:
-            raise SignInRefused(Refusal.EMAIL_UNVERIFIED, f"Another account has the unverified email {email}.")
+            raise SignInRefused(Refusal.EMAIL_UNVERIFIED, f"The unverified email {email} belongs to another account.")
 
     def _verified_values(self) -> dict[str, str]:
-        """Without an email that the provider has not verified, because accounts are matched by it."""
+        """The profile's values, without an unverified email, because accounts are matched by email."""
         values = self.profile.values
         return {name: value for name, value in values.items() if name != "email" or self.has_verified_email}
 
 
 def run_in_transaction(initial_provisioning: AccountProvisioning, work: Callable[[AccountProvisioning], T]) -> T:
-    """Do the work with the connection as it is stored now, and once more if another sign-in created the same record."""
+    """Call `work` with the current connection, and again if another sign-in has created the same record."""
     with acting_user.acting_as(None):
         for _ in range(MAX_TRIES):
             try:
@@ -207,7 +207,7 @@ def run_in_transaction(initial_provisioning: AccountProvisioning, work: Callable
 
 
 def reload_unchanged(setting: OidcSetting) -> OidcSetting:
-    """The connection as it is stored, if the claims would still be accepted with it."""
+    """Reload the connection; refuse if the claims might no longer be accepted."""
     current_setting = OidcSetting.objects.filter(pk=setting.pk, active=True).first()
     if current_setting is None:
         raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection was deactivated during the sign-in.")
@@ -218,7 +218,7 @@ def reload_unchanged(setting: OidcSetting) -> OidcSetting:
 
 
 def preview_sign_in(setting: OidcSetting, source: str, claims: Mapping[str, Any]) -> SignInPreview:
-    """The same steps with this script, rolled back; `setting.needs_approval` is what would apply."""
+    """Run the same steps with this script and roll them back; `setting.needs_approval` is the value after a save."""
     fields: dict[str, Any] = {}
     try:
         comparison = comparison_for(setting)
@@ -249,15 +249,15 @@ def script_claims(claims: Mapping[str, Any]) -> dict[str, Any]:
 
 def run_script(source: str, claims: Mapping[str, Any], deadline: Deadline | None = None) -> dict[str, Any]:
     try:
-        return mapping_script.map_claims(source, script_claims(claims), deadline, custom_columns.names("user"))
-    except ScriptNotRun as error:
+        return mapping_script.map_claims(source, script_claims(claims), deadline, custom_columns.column_names("user"))
+    except EngineBusy as error:
         raise SignInRefused(Refusal.TOO_BUSY, str(error)) from None
     except ScriptFailed as error:
         raise SignInRefused(Refusal.SCRIPT_ERROR, str(error)) from None
 
 
 def check_approval(setting: OidcSetting, link: IdentityLink) -> None:
-    """An administrator of single sign-on must not get into an account with more rights, neither at once nor through a
+    """Prevent an administrator of single sign-on from signing in to an account with more rights, directly or through a
     link that was created before the connection was reviewed."""
     role = privileges.protected_role_of(link.user)
     if role is None:

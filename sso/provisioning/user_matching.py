@@ -1,10 +1,10 @@
-"""Finds the account of a provider's user, by the rules for upper and lower case. Pure.
+"""Matches a provider's user to an account by the rules of case sensitivity. Pure.
 
 Ignore case   svc.login.username.sensitivity.enabled   comparison
 off           true                                     EXACT: the account spelled as the provider returns it
 on            true                                     refused: nobody is authorized, as specified
 on            false                                    FOLDED: an exact match is preferred, several are refused
-off           false                                    FOLDED (chosen: the property turns sensitivity off)
+off           false                                    FOLDED (our choice: the property turns sensitivity off)
 """
 
 import re
@@ -31,7 +31,7 @@ class Comparison(Enum):
 
 
 def choose_comparison(*, ignores_case: bool, is_case_sensitive: bool) -> Comparison:
-    """The row of the table above."""
+    """Choose the comparison by the table above."""
     if not is_case_sensitive:
         return Comparison.FOLDED
     if ignores_case:
@@ -43,7 +43,7 @@ def choose_comparison(*, ignores_case: bool, is_case_sensitive: bool) -> Compari
 
 
 def fold_case(text: str) -> str:
-    """The form in which two values are compared if case does not count. Never upper case.
+    """Return the form of a value for case-insensitive comparison. Never converts to upper case.
 
     >>> fold_case("MIKE") == fold_case("mike"), fold_case("m\u0131ke") == fold_case("MIKE")
     (True, False)
@@ -63,8 +63,8 @@ def is_same_value(value: str, other_value: str, comparison: Comparison) -> bool:
 
 
 def find_account(value: str, values: Mapping[str, str], comparison: Comparison) -> str | None:
-    """The id of the one matching account, or None; refused if several match. `values` are the emails or logins by id,
-    as the connection's User field says."""
+    """Return the id of the matching account, or None; refuse if several match. `values` maps ids to emails or logins,
+    depending on the connection's User field."""
     similar_ids = [sys_id for sys_id, other in values.items() if is_same_value(value, other, comparison)]
     matches = [sys_id for sys_id in similar_ids if values[sys_id] == value] or similar_ids
     if len(matches) > 1:
@@ -94,7 +94,7 @@ def is_login(value: str) -> bool:
 
 
 def has_verified_email(claims: Mapping[str, object]) -> bool:
-    """Without the claim addresses count as verified; any value other than true counts as unverified.
+    """A missing claim counts as verified; any value other than true counts as unverified.
 
     >>> has_verified_email({}), has_verified_email({"email_verified": "true"})
     (True, True)

@@ -1,8 +1,7 @@
 """The Script of a connection: JavaScript that maps the provider's claims to columns of a user.
 
-Each run is a sandboxed child process, killed when the script has run for 1 s or its caller has no time left. Limits
-inside the engine are not enough: each one tried could be escaped, `new Array(1e9) + ""` ran for 46 s past its own time
-limit.
+Each run uses a sandboxed child process, which is killed when the script has run for 1 s or its caller has no time left.
+The engine's own limits are not enough: `new Array(1e9) + ""` exceeded its time limit by 46 s.
 """
 
 import importlib.util
@@ -14,8 +13,7 @@ from typing import Any
 
 from system import sandbox
 from system.outbound.deadline import Deadline
-from system.outbound.errors import OutboundFailed
-from system.outbound.strict_json import parse_json
+from system.strict_json import InvalidJson, parse_json
 
 DEFAULT_SCRIPT = """function map(claims) {
   return {
@@ -24,14 +22,14 @@ DEFAULT_SCRIPT = """function map(claims) {
   }
 }
 """
-# What a script may set: "user fields between the provider and the service". Never password, roles, active, flags, ids.
+# Allowed columns: "user fields between the provider and the service". Never password, roles, active, flags or ids.
 SCRIPT_COLUMNS = ("login", "email", "first_name", "last_name", "phone")
 
 MAX_SOURCE_LENGTH = 32 * 1024
 MAX_CLAIMS_LENGTH = 256 * 1024
 MAX_OUTPUT_LENGTH = 256 * 1024
 MAX_RUN_S = 1.0
-# For starting the interpreter, which on a busy machine takes longer than any script.
+# For starting the interpreter, which takes longer than any script on a busy machine.
 MAX_START_S = 5.0
 MAX_MEMORY_BYTES = 256 * 1024 * 1024
 MAX_CPU_S = 2
@@ -40,7 +38,7 @@ SANDBOX_LIMITS = sandbox.RunLimits(
     memory_bytes=MAX_MEMORY_BYTES, cpu_s=MAX_CPU_S, run_s=MAX_RUN_S, output_bytes=MAX_OUTPUT_LENGTH
 )
 
-# Claims as most providers send them, for a first run when a script is saved.
+# Typical claims, used to check a script when it is saved.
 SAMPLE_CLAIMS = {
     "sub": "248289761001",
     "email": "jane.doe@example.com",
@@ -62,9 +60,9 @@ class ScriptRefused(ValueError):
 
 
 class ScriptFailed(Exception):
-    """A run came to nothing; the text is a reason for the administrator.
+    """A run failed; the text is the reason, for the administrator.
 
-    `step` is "load" (it does not parse, or has no `map`), "map" (it throws), "answer" (what it returns) or "limit".
+    `step` is "load" (it does not parse or has no `map`), "map" (it throws), "result" (it is invalid) or "limit".
     """
 
     def __init__(self, reason: str, step: str) -> None:
@@ -72,17 +70,17 @@ class ScriptFailed(Exception):
         self.step = step
 
 
-class ScriptNotRun(ScriptFailed):
-    """The script had no process, no processor or no time. It may run the next time."""
+class EngineBusy(ScriptFailed):
+    """The engine had no process, CPU time or time left for the script. A later run may succeed."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, "limit")
 
 
 def check_script(source: str, custom_columns: Iterable[str] = ()) -> None:
-    """Refuse what cannot be a script: too long, not parsing, without `map`, or setting what no script may set.
+    """Refuse a script that is too long, does not parse, has no `map` or sets a column that scripts must not set.
 
-    That it throws on our sample is no reason: what this provider sends cannot be known here.
+    A script that throws on our sample claims is accepted, because this provider may send other claims.
     """
     try:
         size = len(source.encode())
@@ -98,15 +96,15 @@ def check_script(source: str, custom_columns: Iterable[str] = ()) -> None:
         if error.step == "map":
             return
         raise ScriptRefused(f"The script check failed. {error}") from None
-    allowed = (*SCRIPT_COLUMNS, *sorted(custom_columns))
-    if other_columns := sorted(values.keys() - set(allowed)):
-        raise ScriptRefused(f"A script can set only {', '.join(allowed)}, not {', '.join(other_columns)[:100]}.")
+    columns = (*SCRIPT_COLUMNS, *sorted(custom_columns))
+    if other_columns := sorted(values.keys() - set(columns)):
+        raise ScriptRefused(f"A script can set only {', '.join(columns)}, not {', '.join(other_columns)[:100]}.")
 
 
 def map_claims(
     source: str, claims: Mapping[str, Any], deadline: Deadline | None = None, custom_columns: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """The columns that the script sets, whatever their values; others are left out."""
+    """Run the script and return the columns that it may set, without checking their values."""
     values = call_script(source, claims, deadline)
     return {name: values[name] for name in (*SCRIPT_COLUMNS, *custom_columns) if name in values}
 
@@ -118,16 +116,16 @@ def call_script(source: str, claims: Mapping[str, Any], deadline: Deadline | Non
     request = json.dumps({"source": source, "claims": text}).encode()
     outcome = parse_output(run_in_sandbox(request, deadline or Deadline.after(MAX_START_S + MAX_RUN_S)))
     if not isinstance(outcome.get("result"), str):
-        raise ScriptFailed(str(outcome.get("failed", "The script failed.")), str(outcome.get("at", "limit")))
+        raise ScriptFailed(str(outcome.get("error", "The script failed.")), str(outcome.get("step", "limit")))
     return parse_output(outcome["result"].encode(errors="surrogatepass"))
 
 
 def parse_output(output: bytes) -> dict[str, Any]:
     """Parses the child's output strictly, because nothing in it is trusted."""
     try:
-        result = parse_json(output)
-    except OutboundFailed as error:
-        raise ScriptFailed(error.message.replace("The response", "The script's result"), "answer") from None
+        result = parse_json(output, keeps_digits=False)
+    except InvalidJson as error:
+        raise ScriptFailed(f"The script's result is not valid JSON. {error.message}", "result") from None
     if not isinstance(result, dict):
         raise ScriptFailed("The script has no function map(claims) that returns an object.", "load")
     return result
@@ -139,7 +137,7 @@ def run_in_sandbox(request: bytes, deadline: Deadline) -> bytes:
     try:
         available_s = min(MAX_START_S + MAX_RUN_S, deadline.remaining_s())
     except TimeoutError:
-        raise ScriptNotRun(f"The sign-in took {deadline.seconds:g} s, so no time was left for the script.") from None
+        raise EngineBusy(f"The sign-in took {deadline.seconds:g} s, so no time was left for the script.") from None
     try:
         result = sandbox.run(
             PROGRAM_PATH,
@@ -149,13 +147,13 @@ def run_in_sandbox(request: bytes, deadline: Deadline) -> bytes:
             deadline=time.monotonic() + available_s,
         )
     except OSError:  # out of processes or memory
-        raise ScriptNotRun("The script engine could not be started.") from None
+        raise EngineBusy("The script engine could not be started.") from None
     if result.status is sandbox.RunStatus.DONE:
         return result.output
     if not result.was_ready:
-        raise ScriptNotRun("The script engine did not start.")
+        raise EngineBusy("The script engine did not start.")
     if result.was_starved or (result.was_killed and result.run_s < MAX_RUN_S):
-        raise ScriptNotRun(f"The script was stopped after {result.run_s:.2f} s ({result.cpu_s:.2f} s of CPU time).")
+        raise EngineBusy(f"The script was stopped after {result.run_s:.2f} s ({result.cpu_s:.2f} s of CPU time).")
     if result.was_killed:
         raise ScriptFailed(f"The script was stopped after {MAX_RUN_S:g} s.", "limit")
     raise ScriptFailed("The script needs too much memory or time.", "limit")

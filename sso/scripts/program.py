@@ -1,6 +1,6 @@
-"""The program of one script run, in the sandbox (`system.sandbox.child`). It imports nothing of the product.
+"""Runs one script in the sandbox (`system.sandbox.child`). It imports no other module of the product.
 
-Its argument is the folder of the JavaScript engine. Input and answer are JSON.
+Its argument is the folder of the JavaScript engine. Input and output are JSON.
 """
 
 import importlib
@@ -14,12 +14,12 @@ STACK_BYTES = 512 * 1024
 MAX_RESULT_LENGTH = 64 * 1024
 MAX_REASON_LENGTH = 300
 
-# The claims go in as text and the result comes out as text: no object of the script ever meets Python.
+# Claims and result are passed as text, so that Python never handles an object of the script.
 CALL_MAP = """(typeof map === "function") ? JSON.stringify(map(JSON.parse(claims_as_text))) : undefined"""
 
 
 def call_map(engine: Any, source: str, claims: str) -> dict[str, str]:
-    """What the script makes of the claims, or at which step it fails and why."""
+    """Return the script's result for the claims, or the step at which it fails and the error."""
     context = engine.Context()
     context.set_memory_limit(ENGINE_MEMORY_BYTES)
     context.set_max_stack_size(STACK_BYTES)
@@ -31,19 +31,19 @@ def call_map(engine: Any, source: str, claims: str) -> dict[str, str]:
         result = context.eval(CALL_MAP)
     except (engine.JSException, MemoryError) as error:
         reason = str(error).strip().split("\n", 1)[0][:MAX_REASON_LENGTH]
-        # Too much recursion or memory does not depend on these claims.
+        # Excessive recursion or memory use does not depend on these claims.
         is_limit_reached = isinstance(error, (MemoryError, engine.StackOverflow)) or reason.startswith("InternalError")
-        return {"failed": reason or "out of memory", "at": "limit" if is_limit_reached else step}
+        return {"error": reason or "out of memory", "step": "limit" if is_limit_reached else step}
     if not isinstance(result, str):
-        return {"failed": "The script has no function map(claims) that returns an object.", "at": "load"}
+        return {"error": "The script has no function map(claims) that returns an object.", "step": "load"}
     if len(result) > MAX_RESULT_LENGTH:
-        return {"failed": "The result is too large.", "at": "limit"}
+        return {"error": "The result is too large.", "step": "limit"}
     return {"result": result}
 
 
 def prepare(arguments: list[str]) -> Callable[[bytes], bytes]:
     sys.path.insert(0, arguments[0])
-    engine = importlib.import_module("_quickjs")  # inside the package `quickjs`, which starts a thread when imported
+    engine = importlib.import_module("_quickjs")  # not `quickjs`, which starts a thread when imported
 
     def run(data: bytes) -> bytes:
         request = json.loads(data)

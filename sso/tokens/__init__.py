@@ -1,1 +1,1 @@
-"""Tokens and keys become claims or a refusal. Pure."""
+"""Verification of tokens, and parsing of key sets."""

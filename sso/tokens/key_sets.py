@@ -22,7 +22,7 @@ MIN_RSA_BITS = 2048
 MAX_RSA_BITS = 8192
 MAX_EXPONENT = 2**32
 KID_PATTERN = re.compile(r"[\x20-\x7e]{1,256}")
-# What identifies a key of each kind (RFC 7638).
+# The members that identify a key of each type (RFC 7638).
 THUMBPRINT_MEMBERS: Mapping[str, tuple[str, ...]] = {
     "RSA": ("e", "kty", "n"),
     "EC": ("crv", "kty", "x", "y"),
@@ -31,7 +31,7 @@ THUMBPRINT_MEMBERS: Mapping[str, tuple[str, ...]] = {
 
 
 class UnusableKeySet(Exception):
-    """The answer is not a usable key set; the text is a sentence for the administrator."""
+    """The response is not a usable key set; the text is a sentence for the administrator."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class KeySet:
 
     keys: Mapping[str, Mapping[str, Any]]
     ignored_keys: tuple[str, ...] = ()
-    # All kids in the answer, including those of ignored keys, which are not absent.
+    # All kids in the response, including those of ignored keys, which do not count as absent.
     kids: frozenset[str] = frozenset()
 
 
 class _IgnoredKey(Exception):
-    """Why this key is ignored."""
+    """A key that is ignored; the text describes it."""
 
 
 def fetch_key_set(jwks_uri: str, policy: Policy, deadline: Deadline | None = None) -> KeySet:
@@ -63,7 +63,7 @@ def fetch_key_set(jwks_uri: str, policy: Policy, deadline: Deadline | None = Non
 
 
 def parse_key_set(document: object) -> KeySet:
-    """The usable keys of a document.
+    """Return the usable keys of a JWKS document.
 
     >>> parse_key_set({"keys": []})
     Traceback (most recent call last):
@@ -96,7 +96,7 @@ def parse_key_set(document: object) -> KeySet:
 
 
 def thumbprint(jwk: Mapping[str, Any]) -> str:
-    """RFC 7638: identical for the same key, however it is written.
+    """The thumbprint of RFC 7638, which is the same for all spellings of a key.
 
     >>> thumbprint({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"})
     'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k'
@@ -146,7 +146,7 @@ def _decode_number(encoded: str) -> int:
 
 
 def _check_key_material(jwk: Mapping[str, Any], algorithm: str) -> None:
-    """Whether it is a valid key: a point must be on its curve."""
+    """Check that the key is valid, for example that a point is on its curve."""
     try:
         PyJWK({name: jwk[name] for name in THUMBPRINT_MEMBERS[jwk["kty"]]}, algorithm)
     except (PyJWKError, PyJWTError, ValueError, TypeError):

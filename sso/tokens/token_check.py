@@ -1,9 +1,9 @@
-"""Verifies tokens: from the text, the expected values and the stored keys to the claims. Pure.
+"""Verifies a token with the expected values and the stored keys, and returns its claims. Pure.
 
     size, form ──▶ header ──▶ key ──▶ signature ──▶ issuer, audience ──▶ times ──▶ nonce, subject, at_hash
     16 KB ASCII    alg, typ   stored  by PyJWT      exact                60 s      of this attempt
 
-Only `alg` and `kid` of a token affect how it is checked, and they only choose among what we allow. The
+Only `alg` and `kid` of a token affect how it is checked, and they only select from what we allow. The
 headers `jwk`, `jku`, `x5u` and `x5c` are never read.
 """
 
@@ -17,8 +17,7 @@ from typing import Any
 import jwt
 
 from sso.refusals import Refusal, SignInRefused
-from system.outbound.errors import OutboundFailed
-from system.outbound.strict_json import parse_json
+from system.strict_json import InvalidJson, parse_json
 
 MAX_TOKEN_LENGTH = 16 * 1024
 MAX_KID_LENGTH = 256
@@ -43,7 +42,7 @@ Key = Mapping[str, Any]
 
 
 class UnknownKey(SignInRefused):
-    """No stored key can have signed the token: fetch the certificates and check once more."""
+    """No stored key matches the token. The caller should fetch the certificates and check again."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(Refusal.TOKEN_KEY, detail)
@@ -51,13 +50,13 @@ class UnknownKey(SignInRefused):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedToken:
-    """What a token must contain. `nonce_hash` and `access_token` are those of the sign-in attempt."""
+    """The values that a token must match. `nonce_hash` and `access_token` are those of the sign-in attempt."""
 
     issuer: str
     client_id: str
     now: float
     algorithms: Collection[str] = ()
-    """Those that the provider advertises; if there are none, RS256, the default of OpenID Connect."""
+    """The algorithms that the provider advertises. If there are none, RS256 is used, the default of OpenID Connect."""
     nonce_hash: str = ""
     access_token: str | None = None
     needs_at_hash: bool = False
@@ -106,7 +105,7 @@ def check_logout_token(token: str, expected: ExpectedToken, keys: Iterable[Key])
 
 
 def unverified_issuer(token: str) -> str:
-    """The issuer that a token names: used only to choose the keys that must then verify it."""
+    """The issuer that a token claims, used only to choose the keys that must then verify it."""
     _, payload, _ = split_token(token)
     issuer = parse_json_object(payload).get("iss")
     return issuer if isinstance(issuer, str) else ""
@@ -154,10 +153,10 @@ def decode_segment(segment: str) -> bytes:
 
 
 def parse_json_object(content: bytes) -> Claims:
-    """Refuses repeated claims, of which PyJWT would take the last."""
+    """Refuses repeated claims. PyJWT would use the last one."""
     try:
-        document = parse_json(content)
-    except OutboundFailed:
+        document = parse_json(content, keeps_digits=False)
+    except InvalidJson:
         raise SignInRefused(Refusal.TOKEN_FORM, "A part of the token is not valid JSON.") from None
     if not isinstance(document, dict):
         raise SignInRefused(Refusal.TOKEN_FORM, "A part of the token is not a JSON object.")
@@ -165,7 +164,7 @@ def parse_json_object(content: bytes) -> Claims:
 
 
 def check_header(header: Claims, advertised_algorithms: Collection[str], types: Collection[str]) -> str:
-    """The algorithm, if the header is acceptable."""
+    """Check the header and return its algorithm."""
     if "crit" in header:
         raise SignInRefused(Refusal.TOKEN_FORM, "The header requires an extension (crit).")
     token_type = header.get("typ", "JWT")
@@ -184,7 +183,7 @@ def check_header(header: Claims, advertised_algorithms: Collection[str], types: 
 
 
 def select_key(kid: str | None, algorithm: str, keys: Iterable[Key]) -> Key:
-    """The stored key with this kid, if it is for this algorithm; without a kid, the only key for it."""
+    """Return the stored key with this kid or, if there is no kid, the only key for this algorithm."""
     stored_keys = list(keys)
     if kid is None:
         candidates = [key for key in stored_keys if may_verify(key, algorithm)]
@@ -222,7 +221,7 @@ def allows_verifying(key: Key) -> bool:
 
 def check_origin(claims: Claims, expected: ExpectedToken) -> None:
     """Issuer, audience and authorized party."""
-    if claims.get("iss") != expected.issuer:  # exact: not a list, not even another trailing slash
+    if claims.get("iss") != expected.issuer:  # exact match, even of a trailing slash; no list
         raise SignInRefused(Refusal.TOKEN_ISSUER, "The issuer is not the issuer of the connection.")
     audience = claims.get("aud")
     audiences = [audience] if isinstance(audience, str) else audience
@@ -236,7 +235,7 @@ def check_origin(claims: Claims, expected: ExpectedToken) -> None:
 
 
 def check_times(claims: Claims, now: float) -> None:
-    """A10, A11: differences that clocks explain have their own code, with the difference."""
+    """A10, A11: times that a clock difference may explain have their own code; the detail shows the difference."""
     expires_at, issued_at = time_claim(claims, "exp"), time_claim(claims, "iat")
     not_before = time_claim(claims, "nbf") if "nbf" in claims else issued_at
     for name, value in (("iat", issued_at), ("nbf", not_before)):

@@ -1,4 +1,4 @@
-"""The admin's index page and sidebar: each app adds its tiles and links."""
+"""The index page and sidebar of the admin site. Each app registers its tiles and links."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -18,13 +18,13 @@ class Tile:
     icon: str
     # Whether the figure needs attention.
     needs_attention: bool = False
-    # Further things that need attention.
+    # Text about anything else that needs attention.
     warnings: str = ""
 
 
 @dataclass(frozen=True)
 class Link:
-    """An entry of the sidebar: a model's list, shown to users who may view it."""
+    """A sidebar link to the list of a model, shown to users who may view it."""
 
     title: str
     icon: str
@@ -38,7 +38,7 @@ class Link:
 
 TileFactory = Callable[[HttpRequest], Tile | None]
 TILES: list[tuple[int, TileFactory]] = []
-# By the position and the title of each group.
+# The links of each group, by its position and title.
 SIDEBAR_GROUPS: defaultdict[tuple[int, str], list[Link]] = defaultdict(list)
 
 
@@ -57,7 +57,7 @@ def register_links(title: str, order: int, *links: Link) -> None:
 
 
 def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
-    """The sidebar of the theme: groups with at least one link for this user."""
+    """The theme's callback for the sidebar: the groups with at least one link for this user."""
     groups: list[dict[str, Any]] = [
         {"title": "", "items": [{"title": "Dashboard", "icon": "home", "link": reverse("admin:index")}]}
     ]

@@ -1,4 +1,4 @@
-"""Refuses a save that would overwrite a concurrent change of the same record."""
+"""Refuses a save that would overwrite a concurrent change to the same record."""
 
 from datetime import UTC, datetime
 from typing import Any, ClassVar
@@ -22,32 +22,32 @@ MESSAGE = (
 
 
 class EditConflictMixin:
-    """For admin pages: a page contains the last change that it shows, and is not saved after a later one.
+    """Refuses to save a form if the record has changed since the form was opened.
 
-    If a record has a history, its entries count, because not every save is a change, for example a sign-in.
+    For a record with a history, only new entries count as changes, because sign-ins also save the record.
     """
 
     model: Any
     change_form_before_template = "admin/seen_change.html"
-    # Related records that are shown as parts of this one, and have their own history.
+    # Related records that this page shows as parts of the record, with a history of their own.
     history_parts: ClassVar[tuple[RelatedRecords, ...]] = ()
     # False for pages with their own check.
-    refuses_later_changes = True
+    checks_edit_conflicts = True
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
-        if request.method == "GET" and self.refuses_later_changes and "\x00" not in object_id:
-            # Before the record is read, so that a change in between is refused unnecessarily rather than missed.
+        if request.method == "GET" and self.checks_edit_conflicts and "\x00" not in object_id:
+            # Read before the record, so that a change in between causes an unneeded refusal instead of being missed.
             request.seen_change = self._version_marker(object_id)  # type: ignore[attr-defined]
         return super().get_object(request, object_id, from_field)  # type: ignore[misc]
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
         form = super().get_form(request, obj, change=change, **options)  # type: ignore[misc]
         seen_change = request.POST.get(SEEN_CHANGE_FIELD)
-        if change and seen_change and self.refuses_later_changes:
+        if change and seen_change and self.checks_edit_conflicts:
             original_clean = form.clean
 
             def clean(bound_form: Any) -> Any:
-                self._refuse_later_change(request, bound_form.instance, seen_change)
+                self._refuse_if_changed(request, bound_form.instance, seen_change)
                 return original_clean(bound_form)
 
             form.clean = clean  # the class is created for this request
@@ -57,8 +57,8 @@ class EditConflictMixin:
         context[SEEN_CHANGE_FIELD] = request.POST.get(SEEN_CHANGE_FIELD, "") or getattr(request, SEEN_CHANGE_FIELD, "")
         return super().render_change_form(request, context, *positional, **named)  # type: ignore[misc]
 
-    def _refuse_later_change(self, request: HttpRequest, record: Record, seen_change: str) -> None:
-        """Called while the lock of the following save is held."""
+    def _refuse_if_changed(self, request: HttpRequest, record: Record, seen_change: str) -> None:
+        """Take the locks of the save that follows, then compare versions."""
         type(record).lock_for_change()
         type(record)._base_manager.select_for_update().order_by().filter(pk=record.pk).first()
         if self._version_marker(record.pk) != seen_change:

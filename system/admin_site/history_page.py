@@ -16,7 +16,7 @@ VERBS = {"+": "added", "~": "changed", "-": "removed"}
 
 @dataclass(frozen=True)
 class RelatedRecords:
-    """Records that belong to another one by `link_column`; `name_column` holds their names."""
+    """Records that reference another record in `link_column`; `name_column` contains their names."""
 
     model: type[Record]
     link_column: str
@@ -29,7 +29,7 @@ class RelatedRecords:
         return entries
 
     def describe(self, entries: Sequence[Any]) -> None:
-        """Add a description to each entry, such as: Role itil added."""
+        """Add a description such as `Role itil added` to each entry."""
         field: Any = self.model._meta.get_field(self.name_column)
         values = [getattr(entry, field.attname) for entry in entries]
         names = DisplayNames(field.related_model).of(values) if field.is_relation else values
@@ -54,13 +54,13 @@ class DisplayNames:
         if not ids:
             return {}
         entries = self.model.history.filter(sys_id__in=ids)
-        last = entries.order_by("sys_id", "-history_date", "-history_id").distinct("sys_id")
-        # Not `instance`, which needs columns that the history does not contain.
+        last_entries = entries.order_by("sys_id", "-history_date", "-history_id").distinct("sys_id")
+        # `entry.instance` would need columns that the history does not contain.
         return {
             entry.sys_id: str(
                 self.model(**{field.attname: getattr(entry, field.attname) for field in entry.tracked_fields})
             )
-            for entry in last
+            for entry in last_entries
         }
 
 
@@ -97,7 +97,7 @@ class HistoryEntries:
 
 
 class ChangesWithNames(HistoricalRecordContextHelper):  # type: ignore[misc]  # has no types
-    """Shows lists of ids as the names of the records."""
+    """Displays lists of ids as record names."""
 
     def __init__(self, entry: Any, names: dict[str, DisplayNames]) -> None:
         super().__init__(entry.instance_type, entry)
@@ -116,12 +116,12 @@ class ChangesWithNames(HistoricalRecordContextHelper):  # type: ignore[misc]  # 
 
 
 def describe_changes(page: Sequence[Any]) -> None:
-    """Add its changes to each entry that has a former one."""
+    """Add the changes since the previous entry to each entry."""
     names: dict[str, DisplayNames] = {}
     previous_entries: dict[tuple[type, str], Any] = {}
     for entry in reversed(page):
         key = (type(entry), entry.sys_id)
-        # The former entry is on the same page, except for the oldest ones.
+        # The previous entry is usually on the same page. Only a record's oldest entry on the page needs a query.
         previous_entry = previous_entries.get(key) or (entry.prev_record if entry.history_type == "~" else None)
         if previous_entry is not None and entry.history_type == "~":
             entry.changes = list(_changes(previous_entry, entry, ChangesWithNames(entry, names)))
@@ -130,7 +130,7 @@ def describe_changes(page: Sequence[Any]) -> None:
 
 def _changes(previous_entry: Any, entry: Any, context: ChangesWithNames) -> Iterator[dict[str, Any]]:
     yield from context.context_for_delta_changes(entry.diff_against(previous_entry, foreign_keys_are_objs=True))
-    # The library omits columns that no form changes, so an entry about them would be empty.
+    # The library omits columns that are not editable, so an entry about them would be empty.
     internal_columns = entry.instance_type.internal_columns
     names = [
         field.name

@@ -1,4 +1,4 @@
-"""Shortens lists of names on admin pages, which can contain thousands."""
+"""Shortens long lists of names on admin pages."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ MAX_NAMES_SHOWN = 50
 
 
 def shorten_names(names: Sequence[str], max_names: int = MAX_NAMES_SHOWN) -> list[str]:
-    """The first names, and how many more there are.
+    """The first `max_names` names, and the number of omitted ones.
 
     >>> shorten_names(["a", "b", "c", "d"], 2), shorten_names(["a", "b"], 2)
     (['a', 'b', '… and 2 more'], ['a', 'b'])
@@ -16,7 +16,7 @@ def shorten_names(names: Sequence[str], max_names: int = MAX_NAMES_SHOWN) -> lis
 
 
 def summarize_names(names: Sequence[str], max_names: int) -> str:
-    """The first names in one line. The caller reads one more than are shown, so the total is not known.
+    """The first `max_names` names in one line. Pass one more name to add "and others", without counting all.
 
     >>> summarize_names(["a", "b", "c"], 2), summarize_names(["a", "b"], 2)
     ('a, b and others', 'a, b')

@@ -25,7 +25,7 @@ from system.records.record import Record
 
 
 class Site(UnfoldAdminSite):  # type: ignore[misc]  # the theme has no types
-    """The admin site: roles control access, and the sign-in page is that of the product."""
+    """The admin site: roles control access, and users sign in on the product's sign-in page."""
 
     index_title = "Dashboard"
 
@@ -48,7 +48,7 @@ class Site(UnfoldAdminSite):  # type: ignore[misc]  # the theme has no types
 
 
 class RecordAdmin(EditConflictMixin, ModelAdmin):  # type: ignore[misc]  # the theme has no types
-    """Base of the admin pages of records: bookkeeping at the bottom, read-only."""
+    """Base class of the admin pages of records, with the bookkeeping columns at the bottom, read-only."""
 
     BOOKKEEPING = ("sys_id", "sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by", "sys_version")
     warn_unsaved_form = True
@@ -59,10 +59,10 @@ class RecordAdmin(EditConflictMixin, ModelAdmin):  # type: ignore[misc]  # the t
         return (*super().get_readonly_fields(request, obj), *self.BOOKKEEPING)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """A filter in the URL could reveal a secret letter by letter, also one of a related table."""
+        """Refuse filters that could reveal secrets letter by letter, including those of related tables."""
         name = lookup.partition(LOOKUP_SEP)[0]
         is_secret = name in getattr(self.model, "secret_columns", ())
-        # Django allows the key of a related table; that of a session is the hash of its cookie.
+        # Django allows filters on the key of a related table; a session's key is the hash of its cookie.
         is_reverse = name in {relation.name for relation in self.opts.related_objects}
         has_nul = "\x00" in value  # PostgreSQL cannot store this character
         return not (is_secret or is_reverse or has_nul) and bool(super().lookup_allowed(lookup, value, request))
@@ -101,7 +101,7 @@ def _page_title(record: Any) -> str:
 
 
 class HistoryAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
-    """The same with the change history; earlier versions are shown, but never restored or changed."""
+    """A `RecordAdmin` with the change history. Earlier versions can be viewed, but not restored or changed."""
 
     object_history_list_template = "admin/history_list.html"
 
@@ -127,9 +127,9 @@ class HistoryAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
     def _show_refusals(
         self, request: HttpRequest, view: Callable[..., HttpResponse], *positional: Any, **named: Any
     ) -> HttpResponse:
-        """Show a refusal of the model on the page, and roll back the whole change."""
+        """Show an error of the model as a message, and roll back the whole change."""
         try:
-            with transaction.atomic():  # also rolls back what the page logged about the change
+            with transaction.atomic():  # also rolls back the log entry of the change
                 return view(request, *positional, **named)
         except ValidationError as error:
             reason = " ".join(error.messages)
@@ -143,7 +143,7 @@ class HistoryAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
     def history_form_view(
         self, request: HttpRequest, object_id: str, version_id: str, extra_context: Any = None
     ) -> Any:
-        # Even without its button, the page would save posted data and skip all other checks.
+        # The page has no save button, but would still save posted data without any other check.
         if request.method not in ("GET", "HEAD"):
             raise AccessDenied("Earlier versions cannot be restored.")
         if not version_id.isascii() or not version_id.isdigit():
@@ -152,9 +152,9 @@ class HistoryAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
 
 
 class ReadOnlyAdmin(RecordAdmin):
-    """Base of the admin pages of records that only the product writes."""
+    """Base class of the admin pages of records that only the product writes."""
 
-    refuses_later_changes = False
+    checks_edit_conflicts = False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -1,1 +1,1 @@
-"""Index builds and wake-ups of the worker."""
+"""Index builds, change log partitions and wake-ups of the worker."""

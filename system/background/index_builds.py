@@ -15,19 +15,19 @@ logger = structlog.get_logger(__name__)
 
 @contextmanager
 def build_cursor(lock_id: int) -> Iterator[Any]:
-    """A cursor outside transactions, as concurrent builds require; None while another builder has the lock."""
+    """A cursor in autocommit mode, as concurrent builds require; None if another process holds the lock."""
     with closing(connections.create_connection(connection.alias)) as new_connection, new_connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock_id])
         if not cursor.fetchone()[0]:
             yield None
             return
-        # A large table takes minutes, and a build waits for the end of all older transactions.
+        # An index of a large table takes minutes, and a build waits for all older transactions to end.
         cursor.execute("SET statement_timeout = 0; SET lock_timeout = 0")
         yield cursor
 
 
 def execute(cursor: Any, name: str, *statements: sql.Composed) -> bool:
-    """Returns False on failure, for example of a dropped column, so that other indexes are still built."""
+    """Returns False on failure, for example if a column was dropped, so that the caller can continue."""
     started_at = time.monotonic()
     try:
         for statement in statements:

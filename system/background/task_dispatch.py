@@ -6,13 +6,13 @@ from kombu.exceptions import OperationalError
 
 logger = structlog.get_logger(__name__)
 
-# Wake-ups expire, because the schedule sends more. Otherwise a hundred uploads would leave a hundred messages in front
+# Wake-ups expire, because the schedule repeats them. Otherwise a hundred uploads would queue a hundred messages ahead
 # of other work.
 MESSAGE_EXPIRY_S = 10
 
 
 def wake_worker(task: str) -> None:
-    """Without a broker the schedule starts the work within seconds, or a minute for indexes."""
+    """Send a task to the worker. If the broker is down, the schedule starts it in seconds, or a minute for indexes."""
     try:
         current_app.send_task(task, retry=False, expires=MESSAGE_EXPIRY_S)
     except OperationalError as error:

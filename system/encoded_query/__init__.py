@@ -1,7 +1,7 @@
-"""The query language: one grammar for the Table API, the conditions of access rules and the filter of metadata.
+"""The query language: one grammar for the Table API, the conditions of access rules and metadata filters.
 
-`parse` reads a text into a tree of frozen values, `read` returns the typed value of a condition, `resolve` and the
-`bounds` of a value apply the time and user of the request, `sql` compiles a condition for an adapter.
+`parse` turns a text into a tree of frozen values, `read_value` returns the typed value of a condition, `resolve` and
+the `bounds` of a value apply the time and user of the request, and `sql` compiles a condition for a store.
 Nothing here depends on a table, a connection or HTTP. The only error is `QueryError`.
 """
 

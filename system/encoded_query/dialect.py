@@ -12,8 +12,8 @@ Path = tuple[str, ...]
 class Dialect:
     """The syntax of names, and the limits of one query.
 
-    `name_pattern` matches one name of a path and must be linear: one repeated class, no nesting. It must never match
-    where an operator begins, since that is where a path ends. `allows_quoted_names` allows any other name in {…}.
+    `name_pattern` matches one name of a path, in linear time: one repeated class, no nesting. It must never match
+    where an operator begins, since a path ends there. `allows_quoted_names` allows any other name in {…}.
     """
 
     name_pattern: re.Pattern[str]
@@ -32,7 +32,7 @@ class Dialect:
 # "Table and column names match [a-z][a-z0-9_]{0,62}"; the length is checked separately, for a better message.
 RECORDS = Dialect(name_pattern=re.compile(r"[a-z][a-z0-9_]*+"), max_name_length=63)
 
-# Metadata fields are named by whoever loads a document. Every operator is a symbol or begins with two upper-case
+# Clients choose the names of metadata fields. Every operator is a symbol or begins with two upper-case
 # letters, so a name may be anything else: docType and Department are bare names, {docID} and {file name} need braces.
 METADATA = Dialect(
     name_pattern=re.compile(r"""(?:[^\x00-\x20\x7fA-Z.,;^(){}=!<>@"'\\]|[A-Z](?![A-Z]))++"""),
@@ -42,7 +42,7 @@ METADATA = Dialect(
 
 
 def read_quoted(text: str, start: int) -> tuple[str, int]:
-    """The text of the {…} that opens at `start` and the position after it; `}}` inside is one brace.
+    """The text in the {…} that begins at `start`, and the position after it; `}}` stands for one `}`.
 
     >>> read_quoted("{a^b}^c=1", 0)
     ('a^b', 5)

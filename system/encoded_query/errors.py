@@ -1,6 +1,6 @@
-"""The error of the query language: what is wrong, the position and the piece of text."""
+"""The error of the query language, with a message, the position and the text at that position."""
 
-# A message repeats only the beginning of what the client sent.
+# A message quotes only this much of what the client sent.
 MAX_TOKEN_LENGTH = 40
 
 

@@ -1,4 +1,4 @@
-"""The value functions, `javascript:gs.…`: a fixed list, matched by pattern; nothing is evaluated."""
+"""The value functions `javascript:gs.…`: a fixed list, matched by pattern. No JavaScript is evaluated."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +11,7 @@ from .periods import Unit, end_of, is_within_limit, shift, start_of
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a value may depend on: the time of the request, the user, and the zone in which days begin."""
+    """The context of a value: the time of the request, the user, and the time zone in which days begin."""
 
     now: datetime
     user_id: str
@@ -27,18 +27,18 @@ class Moment:
         return self.now.astimezone(self.time_zone)
 
     def on_wall_clock(self) -> "Moment":
-        """For columns of dates, which have no zone: the local time as if it were UTC."""
+        """The local time as if it were UTC, for date columns, which have no time zone."""
         return Moment(self.local_now.replace(tzinfo=UTC), self.user_id)
 
 
-# To check what a moment will be needed for. The id is neither a number nor a boolean, though an imported user's may be:
-# nothing must fit by chance.
+# For checking a value before the moment of a request is known. The user id is neither a number nor a boolean, although
+# an imported one may be: it must not fit a column by chance.
 SAMPLE_MOMENT = Moment(datetime(2000, 1, 1, tzinfo=UTC), "a1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionRow:
-    """One function: with a `unit`, it takes the whole number of units to go back."""
+    """A function. If it has a `unit`, its argument is the number of units to go back."""
 
     name: str
     unit: Unit | None = None
@@ -104,7 +104,7 @@ def _function_rows() -> Iterator[FunctionRow]:
 FUNCTIONS: Mapping[str, FunctionRow] = {row.name: row for row in _function_rows()}
 """Every function by its name."""
 
-# The parser reads a call as one piece, so that its ")" does not close the group around it.
+# The parser reads a call as one token, so that its ")" does not close the group around it.
 CALL_PATTERN = r"javascript:gs\.[A-Za-z]++\(-?[0-9]*+\)"
 
 _CALL = re.compile(r"javascript:gs\.([A-Za-z]+)\((-?[0-9]{1,9})?\)")
@@ -112,7 +112,7 @@ _FUNCTION_PREFIX = "javascript:"
 
 
 def read_operand(text: str, position: int = 0) -> str | ValueFunction:
-    """A plain text as it is, a function as a `ValueFunction`; "any other `javascript:` is a 400".
+    """A function as a `ValueFunction`, other text unchanged; "any other `javascript:` is a 400".
 
     >>> read_operand("open")
     'open'
@@ -137,7 +137,7 @@ def read_operand(text: str, position: int = 0) -> str | ValueFunction:
 
 
 def resolve(operand: Operand, moment: Moment) -> str | datetime:
-    """The operand at that moment: a text as it is, a function's result.
+    """The result of a function at that moment; a text is returned unchanged.
 
     >>> resolve(read_operand("javascript:gs.getUserID()"), Moment(datetime(2024, 5, 19, tzinfo=UTC), "17"))
     '17'

@@ -1,4 +1,4 @@
-"""Turns the text of an encoded query into a `Query`, or raises an error with the position; one pass, no backtracking.
+"""Parses an encoded query in one pass, without backtracking; errors contain the position.
 
     start     := [query] tail*
     query     := group ("^NQ" group)*
@@ -25,7 +25,7 @@ from .values import read_value
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 # Possessive, so that no text makes them backtrack.
 _VALUE = re.compile(r"[^^]*+")
-# Chosen: the ")" of a value function belongs to the call. By the letter of the grammar it would close the group and
+# Chosen: the ")" of a value function belongs to the call. Taken literally, the grammar would close the group and
 # leave half a call, which is an error, so no valid query changes its meaning.
 _VALUE_IN_GROUP = re.compile(rf"(?:{CALL_PATTERN}|[^^)])*+")
 _UNKNOWN_TOKEN = re.compile(r"[A-Z_]++|.", re.DOTALL)
@@ -51,7 +51,7 @@ def parse(text: str, dialect: Dialect = RECORDS) -> Query:
 
 
 class _Parser:
-    """The position in the text. Each method reads one rule of the grammar and leaves `position` after it."""
+    """A recursive-descent parser. Each method reads one rule of the grammar and leaves `position` after it."""
 
     def __init__(self, text: str, dialect: Dialect) -> None:
         self.text = text
@@ -69,7 +69,7 @@ class _Parser:
         if self.is_at_end():
             return Query((), tuple(self.order))
         if self.order:
-            self.take("^")
+            self.accept("^")
         groups = self.query()
         if not self.is_at_end():
             raise self.error("^ or the end of the query is expected")
@@ -81,19 +81,19 @@ class _Parser:
 
     def query(self) -> tuple[Group, ...]:
         groups = [self.group()]
-        while self.take("^NQ"):
+        while self.accept("^NQ"):
             groups.append(self.group())
         return tuple(groups)
 
     def group(self) -> Group:
         terms = [self.term()]
-        while not self.is_at_end() and not self.text.startswith("^NQ", self.position) and self.take("^"):
+        while not self.is_at_end() and not self.text.startswith("^NQ", self.position) and self.accept("^"):
             terms.append(self.term())
         return Group(tuple(terms))
 
     def term(self) -> Term:
         factors = [self.factor()]
-        while self.take("^OR"):
+        while self.accept("^OR"):
             factors.append(self.factor())
         return Term(tuple(factors))
 
@@ -110,7 +110,7 @@ class _Parser:
         if self.depth > self.dialect.max_depth:
             raise QueryError(f"more than {self.dialect.max_depth} levels of parentheses", start, "(")
         groups = self.query()
-        if not self.take(")"):
+        if not self.accept(")"):
             if self.position < len(self.text):
                 raise self.error("^ or ) is expected")
             raise QueryError("unclosed (", start, "(")
@@ -126,7 +126,7 @@ class _Parser:
     def order_clause(self, keyword: str) -> None:
         start = self.position
         self.position += len(keyword)
-        is_descending = self.take("DESC")
+        is_descending = self.accept("DESC")
         path_position = self.position
         path, self.position = read_path(self.text, self.position, self.dialect)
         self.order.append(OrderBy(path, is_descending, path_position))
@@ -182,7 +182,7 @@ class _Parser:
         self.position += len(value)
         return value, start
 
-    def take(self, token: str) -> bool:
+    def accept(self, token: str) -> bool:
         is_present = self.text.startswith(token, self.position)
         if is_present:
             self.position += len(token)

@@ -55,9 +55,9 @@ _RECORD_ID = ("sys_id",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """One operator; `complement` is the operator that matches exactly the other records.
+    """An operator; `complement` is the operator that matches exactly the other records.
 
-    `only_path` is the only path that it applies to, whatever the column; `numbers` is the range of a date part.
+    `only_path` is the only path that it can be used with; `numbers` is the range of a date part.
     """
 
     name: str
@@ -90,7 +90,7 @@ def _pair(
     aliases: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
     negation: int = 1,
 ) -> list[Operator]:
-    """An operator and its negation, which treat an empty column in opposite ways; `negation` is its index."""
+    """Two complements, exactly one of which matches an empty column; `negation` is the index of the negation."""
     return [
         Operator(
             name=names[side],
@@ -188,9 +188,9 @@ OPERATORS: Mapping[str, Operator] = {row.name: row for row in _ROWS}
 """Every operator by its name."""
 
 ALIASES: Mapping[str, str] = {alias: row.name for row in _ROWS for alias in row.aliases}
-"""Other spellings, with the name of the operator."""
+"""The operator of each alternative spelling."""
 
-# They depend on the history of a change, which a stored record does not have.
+# They compare a record with its previous state, which a stored record does not contain.
 REFUSED_OPERATORS = frozenset({"VALCHANGES", "CHANGESFROM", "CHANGESTO", "IS_CALCULATED"})
 
 

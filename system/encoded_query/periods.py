@@ -1,4 +1,4 @@
-"""Units of time: their start and end, and shifts by them, in the zone of the instant. A week begins on Monday."""
+"""Units of time: their start and end, and shifting by them, in the instant's time zone. Weeks begin on Monday."""
 
 from calendar import monthrange
 from datetime import UTC, datetime, timedelta
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Unit(StrEnum):
-    """As they are spelled in a query."""
+    """A unit of time, spelled as in a query."""
 
     MINUTE = "minute"
     HOUR = "hour"
@@ -25,7 +25,7 @@ _DURATIONS = {
 }
 _MONTHS_IN = {Unit.MONTH: 1, Unit.QUARTER: 3, Unit.YEAR: 12}
 
-# Chosen: nobody needs more than a thousand years, and no realistic date overflows by that.
+# Chosen: nobody needs more than a thousand years, and it makes no realistic date overflow.
 MAX_MONTHS = 12_000
 MAX_DURATION = timedelta(days=365_000)
 
@@ -42,12 +42,12 @@ def is_within_limit(unit: Unit, count: int) -> bool:
 
 
 def shift(instant: datetime, unit: Unit, count: int) -> datetime:
-    """The instant shifted by this many units, back if negative; a day that the month lacks becomes its last.
+    """The instant shifted by this many units, back if negative. 31 becomes the last day of a shorter month.
 
     >>> shift(datetime(2024, 3, 31, tzinfo=UTC), Unit.MONTH, -1).isoformat()
     '2024-02-29T00:00:00+00:00'
     """
-    if unit in (Unit.MINUTE, Unit.HOUR):  # not by the clock, which may change
+    if unit in (Unit.MINUTE, Unit.HOUR):  # in UTC, because clocks may change in between
         return (instant.astimezone(UTC) + count * _DURATIONS[unit]).astimezone(instant.tzinfo)
     if unit in _DURATIONS:
         return (instant + count * _DURATIONS[unit]).replace(fold=instant.fold)

@@ -1,8 +1,8 @@
 """Compiles one condition to SQL, for typed columns and for metadata.
 
-`COMPARISONS` says how each operator is compiled; a negation is the complement of its row. What both stores share is
-written here: text, dates, date parts, distances and negation. `ConditionCompiler` is the seam: a subclass for each
-store binds values and implements the comparisons that depend on how it types them (equality, order, ranges, emptiness).
+`COMPARISONS` maps each operator to a function that compiles it; negations are compiled as complements. This module
+compiles what both stores share: text, dates, date parts, distances and negation. Each store subclasses
+`ConditionCompiler` to bind values and to implement comparisons that depend on types (equality, order, emptiness).
 """
 
 from abc import ABC, abstractmethod
@@ -16,11 +16,11 @@ from .time_values import Distance, Period, RelativeTime
 from .tree import Condition
 from .values import read_value
 
-# Text is compared without regard to case, by code points.
+# Text is compared by code point, ignoring case.
 FOLD_SQL = 'lower({} COLLATE "pg_c_utf8")'
 FOLD_ARRAY_SQL = f"ARRAY(SELECT {FOLD_SQL.format('each')} FROM unnest({{}}) each)"
 
-# Reads a value to bind from a condition. It may be called later, with another condition of the same form.
+# Reads the value to bind from a condition. It may be called later, with another condition of the same form.
 ValueReader = Callable[[Condition, Moment], Any]
 
 
@@ -33,8 +33,8 @@ class Subject(Protocol):
     @property
     def instant(self) -> str: ...
 
-    def compared(self, operator: str, other: Self) -> str:
-        """Compares both sides in order; times as they are displayed, to the second."""
+    def compare(self, operator: str, other: Self) -> str:
+        """Compares this side with the other; times are compared to the second, as they are displayed."""
         ...
 
 
@@ -42,7 +42,7 @@ SubjectT = TypeVar("SubjectT", bound=Subject)
 
 
 class ConditionCompiler(ABC, Generic[SubjectT]):
-    """One condition on one or two sides, for one store."""
+    """Compiles a condition with one or two sides for one store."""
 
     dialect: ClassVar[Dialect] = RECORDS
     comparisons: ClassVar[Mapping[str, "Comparison"]]
@@ -58,14 +58,14 @@ class ConditionCompiler(ABC, Generic[SubjectT]):
         return self._other
 
     def sql(self) -> str:
-        """Never NULL for a negation, so that a record without a value is on exactly one side."""
+        """The SQL of the condition. A negation is never NULL, so that each record matches it or its complement."""
         negates = self.condition.row.negates
         positive = self.comparisons[negates or self.condition.operator](self)
         return f"(({positive}) IS NOT TRUE)" if negates else f"({positive})"
 
     @abstractmethod
     def bind(self, reader: ValueReader, sql_type: str) -> str:
-        """The placeholder of a value of the condition."""
+        """Bind a value of the condition and return its placeholder."""
 
     def time_zone(self) -> str:
         """The SQL of the zone in which days begin."""
@@ -73,7 +73,7 @@ class ConditionCompiler(ABC, Generic[SubjectT]):
 
     @abstractmethod
     def any_value(self, test: str) -> str:
-        """The test, true for one of the values where a side has several."""
+        """The SQL that is true if any of the values of a side passes the test."""
 
     @abstractmethod
     def read_text(self, condition: Condition, moment: Moment) -> str: ...
@@ -82,7 +82,7 @@ class ConditionCompiler(ABC, Generic[SubjectT]):
     def equal(self) -> str: ...
 
     @abstractmethod
-    def ordered(self, operator: str) -> str: ...
+    def compare_order(self, operator: str) -> str: ...
 
     @abstractmethod
     def one_of(self) -> str: ...
@@ -100,16 +100,16 @@ class ConditionCompiler(ABC, Generic[SubjectT]):
     def same_as(self) -> str: ...
 
 
-# Gets the compiler; a store's own rows use methods that only its compiler has.
+# Takes the compiler. The comparisons of one store can use methods that only its compiler has.
 Comparison = Callable[[Any], str]
 
 
 def _order_comparison(operator: str) -> Comparison:
-    return lambda compiler: compiler.ordered(operator)
+    return lambda compiler: compiler.compare_order(operator)
 
 
 def _compare(operator: str) -> Comparison:
-    return lambda compiler: compiler.any_value(compiler.subject.compared(operator, compiler.other))
+    return lambda compiler: compiler.any_value(compiler.subject.compare(operator, compiler.other))
 
 
 def _text(template: str) -> Comparison:
@@ -158,7 +158,7 @@ def _relative_time(operator: str) -> Comparison:
 
 
 def _distance(is_more: bool) -> Comparison:
-    """More than so many units after (before) the other side; or less, on the same side of it."""
+    """More than `count` units after (or before) the other side, or less than that but not before (or after) it."""
 
     def comparison(compiler: ConditionCompiler[Any]) -> str:
         distance: Any = read_value(compiler.condition, compiler.dialect)
@@ -211,4 +211,4 @@ COMPARISONS: Mapping[str, Comparison] = {
     "LESSTHAN": _distance(False),
     "HAS": lambda compiler: compiler.has(),
 }
-"""The operators of every store. ARE and INSTANCEOF are conditions on a record, and the caller's own are on columns."""
+"""The operators of every store. Only the Table API also compiles ARE, INSTANCEOF and the DYNAMIC operators."""

@@ -20,7 +20,7 @@ INSTANT_EXPECTED = "a date such as 2024-05-19 or a time such as 2024-05-19T15:30
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """ON: a day, when `last` is None, or a period."""
+    """The value of ON: a period, or a day if `last` is None."""
 
     first: Operand
     last: Operand | None = None
@@ -29,7 +29,7 @@ class Period:
         """First and last instant, both included; the end includes its whole day or second.
 
         >>> noon = Moment(datetime(2024, 5, 19, 12, tzinfo=UTC), "17")
-        >>> [edge.isoformat() for edge in Period("2024-02-29").bounds(noon)]
+        >>> [bound.isoformat() for bound in Period("2024-02-29").bounds(noon)]
         ['2024-02-29T00:00:00+00:00', '2024-02-29T23:59:59.999999+00:00']
         """
         first = _local(self.first, moment)
@@ -38,31 +38,31 @@ class Period:
         last = _local(self.last, moment)
         is_date = isinstance(self.last, str) and len(self.last) == _DATE_LENGTH
         first = _in_utc(first)
-        # Times are displayed to the second: one that is displayed as the end is in the period.
+        # Times are displayed to the second, so a time that is displayed as the end is in the period.
         end = end_of(last, Unit.DAY) if is_date else _in_utc(last).replace(microsecond=999_999)
         return first.replace(microsecond=0), end
 
 
 @dataclass(frozen=True, slots=True)
 class RelativeTime:
-    """RELATIVE…: `count` units from now, before now if negative."""
+    """The value of RELATIVE…: `count` units from now, in the past if negative."""
 
     unit: Unit
     count: int
 
     def instant(self, moment: Moment) -> datetime:
-        """What RELATIVEGT, GE, LT and LE compare with."""
+        """The instant that RELATIVEGT, GE, LT and LE compare with."""
         return shift(moment.local_now, self.unit, self.count).astimezone(UTC)
 
     def bounds(self, moment: Moment) -> tuple[datetime, datetime]:
-        """First and last instant of the unit around it, for RELATIVEEE."""
+        """First and last instant of the unit that contains it, for RELATIVEEE."""
         instant = self.instant(moment).astimezone(moment.time_zone)
         return start_of(instant, self.unit).astimezone(UTC), end_of(instant, self.unit)
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """MORETHAN, LESSTHAN: the column lies before or after `path`, by more or less than `count` units."""
+    """The value of MORETHAN and LESSTHAN: `count` units before or after the column `path`."""
 
     path: Path
     unit: Unit
@@ -71,7 +71,7 @@ class Distance:
 
 
 def read_instant(value: str | datetime, position: int = 0) -> datetime:
-    """A date, date and time (in UTC) or ISO 8601 with zone, as an instant in UTC; a datetime is returned unchanged.
+    """The instant of a date, a UTC date and time, or ISO 8601 with a zone; a datetime is returned unchanged.
 
     >>> read_instant("2024-05-19T15:30+03:00").isoformat()
     '2024-05-19T12:30:00+00:00'
@@ -88,7 +88,7 @@ def read_instant(value: str | datetime, position: int = 0) -> datetime:
 
 
 def _local(operand: Operand, moment: Moment) -> datetime:
-    """A date is the day in the zone of the moment, a time the instant in UTC."""
+    """The instant in the moment's time zone, where a date without a time means the start of that day."""
     instant = read_instant(resolve(operand, moment))
     if isinstance(operand, str) and len(operand) == _DATE_LENGTH:
         return instant.replace(tzinfo=moment.time_zone)
@@ -113,15 +113,15 @@ def read_period(text: str, position: int = 0) -> Period:
     """
     pieces = text.split("@")
     if len(pieces) == 1:
-        return Period(_read_edge(text, position))
+        return Period(_read_bound(text, position))
     if len(pieces) != 3:
         raise QueryError("a date or label@start@end is expected", position, text)
     label, start, end = pieces
     position += len(label) + 1
-    return Period(_read_edge(start, position), _read_edge(end, position + len(start) + 1))
+    return Period(_read_bound(start, position), _read_bound(end, position + len(start) + 1))
 
 
-def _read_edge(text: str, position: int) -> Operand:
+def _read_bound(text: str, position: int) -> Operand:
     operand = read_operand(text, position)
     if isinstance(operand, str):
         read_instant(operand, position)
@@ -168,7 +168,7 @@ def _read_unit_and_count(unit: str, digits: str, position: int) -> tuple[Unit, i
 
 
 def read_date_part(text: str, numbers: range, position: int = 0) -> int:
-    """The number of YEAR_IS and its siblings.
+    """The number of YEAR_IS and the other date part operators.
 
     >>> read_date_part("12", range(1, 13))
     12

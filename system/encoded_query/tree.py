@@ -20,7 +20,7 @@ from .operators import OPERATORS, Operator
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`operator` is a name of `OPERATORS`; `value` is the text after it, without braces.
+    """`operator` is a key of `OPERATORS`; `value` is the text after it, without braces.
 
     The parser writes `f=` as ISEMPTY and `f!=` as ISNOTEMPTY, so = and != always have a value.
     """
@@ -38,21 +38,21 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """At least one factor holds."""
+    """Matches if at least one factor matches."""
 
     factors: tuple["Condition | SubQuery", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Every term holds."""
+    """Matches if every term matches."""
 
     terms: tuple[Term, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SubQuery:
-    """A query in parentheses: at least one group holds."""
+    """A query in parentheses: matches if at least one group matches."""
 
     groups: tuple[Group, ...]
     position: int = field(default=0, compare=False)
@@ -67,7 +67,7 @@ class OrderBy:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """At least one group holds; without any group, every record."""
+    """Matches if at least one group matches; without groups, matches every record."""
 
     groups: tuple[Group, ...] = ()
     order: tuple[OrderBy, ...] = ()

@@ -19,7 +19,7 @@ _TABLE_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """BETWEEN: from `low` to `high`, both included."""
+    """The value of BETWEEN: from `low` to `high`, both included."""
 
     low: Operand
     high: Operand
@@ -59,7 +59,7 @@ def read_range(text: str, position: int = 0) -> Range:
 
 
 def read_dynamic(text: str, position: int = 0) -> str:
-    """The value of DYNAMIC and its siblings.
+    """The value of DYNAMIC and its variants.
 
     >>> read_dynamic("my_groups")
     'my_groups'
@@ -70,7 +70,7 @@ def read_dynamic(text: str, position: int = 0) -> str:
 
 
 def read_words(text: str, position: int = 0) -> tuple[str, ...]:
-    """The words of ARE, without duplicates. A lone punctuation mark is not a word: no text is indexed by it.
+    """The words of ARE, without duplicates. Punctuation alone is not a word, because it is not indexed.
 
     >>> read_words(" printer  on - fire ")
     ('printer', 'on', 'fire')
@@ -129,7 +129,7 @@ _READERS: Mapping[ValueKind, Callable[[Condition, Dialect], ConditionValue]] = {
 
 
 def read_value(condition: Condition, dialect: Dialect = RECORDS) -> ConditionValue:
-    """The typed value of a condition, by the kind that its operator takes. `parse` has already called it.
+    """The typed value of a condition, by the value kind of its operator. `parse` has already checked it.
 
     >>> read_value(Condition(("state",), "IN", "1,2"))
     ('1', '2')

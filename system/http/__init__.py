@@ -8,5 +8,5 @@ if TYPE_CHECKING:
 
 
 def django_request(request: "Request") -> "HttpRequest":
-    """The Django request inside the one of Django REST framework, which has no public name for it."""
+    """The Django request that a DRF request wraps, for which DRF has no public attribute."""
     return request._request

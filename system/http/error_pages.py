@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from system import errors
 from system.http import error_responses
 
-# How Django's reasons begin if the form belongs to another site, and not to an outdated page of this service.
+# Django's reasons begin with these if the form was sent by another site, and not by an outdated page of this service.
 OTHER_ORIGIN_REASONS = ("Origin checking failed", "Referer checking failed")
 
 
@@ -22,7 +22,7 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A view that receives forms of other sites can have its own response for a forged one, `refuse_forged_form`."""
+    """Views that accept forms from other sites can define `refuse_forged_form` to respond to forged ones."""
     is_other_origin = reason.startswith(OTHER_ORIGIN_REASONS)
     view = getattr(request.resolver_match.func, "view_class", None) if request.resolver_match else None
     refuse_forged_form: Callable[[HttpRequest], HttpResponse] | None = getattr(view, "refuse_forged_form", None)

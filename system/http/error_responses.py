@@ -1,4 +1,4 @@
-"""The response for every error: `{status, error_type, errors}`. Successful responses are up to the views."""
+"""Turns errors into responses: JSON with `{status, error_type, errors}`, or a page."""
 
 import errno
 import json
@@ -29,7 +29,7 @@ DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 
 
 class JsonOnlyNegotiation(BaseContentNegotiation):
-    """Responses are JSON, whatever the client accepts."""
+    """Always responds with JSON and ignores the Accept header."""
 
     def select_parser(self, request: Request, parsers: Any) -> Any:
         for parser in parsers:
@@ -42,12 +42,12 @@ class JsonOnlyNegotiation(BaseContentNegotiation):
 
 
 def own_origin(request: HttpRequest) -> str:
-    """Where the addresses of this service begin: SVC_BASE_URL, otherwise the host of the request."""
+    """The origin of this service: SVC_BASE_URL, otherwise scheme and host of the request."""
     return settings.BASE_URL or f"{request.scheme}://{request.get_host()}"
 
 
 def own_url(request: HttpRequest, path: str) -> str:
-    """The full URL of a path: with SVC_BASE_URL, otherwise with the host of the request."""
+    """The full URL of a path of this service: below SVC_BASE_URL, otherwise on the host of the request."""
     return f"{settings.BASE_URL}{path}" if settings.BASE_URL else request.build_absolute_uri(path)
 
 
@@ -64,7 +64,7 @@ def error_response(error: ServiceError) -> HttpResponse:
 
 
 def expects_json(request: HttpRequest) -> bool:
-    """Whether an error is returned as JSON, for programs, or as a page."""
+    """Whether errors are returned as JSON, for programs, instead of as a page."""
     is_endpoint = request.path.startswith((*settings.STATELESS_PATHS, "/api/"))
     return is_endpoint or "text/html" not in request.headers.get("Accept", "")
 
@@ -73,7 +73,7 @@ def error_for_client(request: HttpRequest, error: ServiceError) -> HttpResponse:
     """The error response for this caller: JSON or a page."""
     if expects_json(request):
         return error_response(error)
-    # Only a user who is already loaded, because the database may be what is unavailable.
+    # Does not load the user, because the database may be unavailable.
     user = loaded_user(request)
     context = {"status": error.status, "message": error.message, "is_signed_in": bool(user and user.is_authenticated)}
     page = render_to_string("pages/error.html", context)
@@ -97,10 +97,10 @@ def from_drf(error: drf.APIException) -> ServiceError:
         return errors.UnsupportedMediaType()
     if isinstance(error, drf.ValidationError):
         # The first error of each field of a serializer.
-        return errors.combine_errors([_invalid(field, detail) for field, detail in _field_errors(error.detail)])
-    converted = ServiceError(str(error.detail), code=str(error.get_codes()))
-    converted.status = error.status_code  # type: ignore[misc]  # 405 and 400
-    return converted
+        return errors.combine_errors([_invalid_input(field, detail) for field, detail in _field_errors(error.detail)])
+    service_error = ServiceError(str(error.detail), code=str(error.get_codes()))
+    service_error.status = error.status_code  # type: ignore[misc]  # 405 and 400
+    return service_error
 
 
 def _field_errors(detail: Any, field: str | None = None) -> Iterator[tuple[str | None, Any]]:
@@ -113,15 +113,15 @@ def _field_errors(detail: Any, field: str | None = None) -> Iterator[tuple[str |
         yield field, detail
 
 
-def _invalid(field: str | None, detail: Any) -> errors.InvalidInput:
+def _invalid_input(field: str | None, detail: Any) -> errors.InvalidInput:
     code = "mandatory" if getattr(detail, "code", "") in ("required", "null", "blank") else "invalid_value"
     return errors.InvalidInput(str(detail), code=code, field=field)
 
 
 def to_service_error(error: Exception, caller: Any = None) -> ServiceError | None:
-    """The error that the caller sees; None for a fault of the service.
+    """The error to return to the caller; None if it is an internal error.
 
-    A statement that hit the time limit before the caller was known was not the caller's.
+    A statement timeout counts as the caller's only after the caller was authenticated.
     """
     match error:
         case ServiceError():

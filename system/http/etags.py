@@ -1,4 +1,4 @@
-"""Reads If-Match and If-None-Match."""
+"""Reads the headers If-Match and If-None-Match."""
 
 import re
 from typing import Any
@@ -11,7 +11,7 @@ TAGS_PATTERN = re.compile(r'\s*(\*|(W/)?"[^"]*")(\s*,\s*(W/)?"[^"]*")*\s*')
 
 
 def read_tags(request: Any, name: str) -> list[str]:
-    """The tags, without distinguishing strong and weak ones; `*` matches any."""
+    """The tags in a header, without distinguishing strong and weak ones; `*` matches any."""
     return [tag.strip().removeprefix("W/") for tag in request.META.get(name, "").split(",")]
 
 

@@ -1,8 +1,8 @@
-"""Calls the WSGI application for the requests of the web server.
+"""Passes the requests of the web server to the WSGI application.
 
-granian's own WSGI interface names headers as CGI does before Python sees them, so a client could replace
-`X-Forwarded-For` by `X_Forwarded_For`. Its RSGI interface keeps the names as sent. One thread of granian delivers
-requests and bodies, and threads of this module run the application:
+granian's own WSGI interface converts header names to CGI names, so a client could override `X-Forwarded-For` with
+`X_Forwarded_For`. Its RSGI interface keeps the names as sent. One thread of granian delivers requests and bodies, and
+threads of this module run the application:
 
 request ──no body, or a large one──────────────────> queue ──> thread ──> application ──> response
    └──small body──> collected ──all of it arrived──────┘
@@ -23,14 +23,14 @@ from system.http.stored_file import StoredFile
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
-THREADS = 4
+THREAD_COUNT = 4
 # An idle thread ends and closes its database connection.
 THREAD_IDLE_S = 600
-# A body up to this size is collected before the application is called. Larger ones are read when a view wants them.
+# A body up to this size is collected before the application is called. Larger ones are read by the view.
 MAX_COLLECTED_BYTES = 64 * 1024
 MAX_COLLECTED_REQUESTS = 256
 
-# The variables and separators of headers that are not called HTTP_… or whose values are not joined by a comma.
+# The variable and separator of headers that have no HTTP_ prefix, or whose values are not joined with commas.
 CGI_VARIABLES = {
     "content-type": ("CONTENT_TYPE", ""),
     "content-length": ("CONTENT_LENGTH", ""),
@@ -39,20 +39,20 @@ CGI_VARIABLES = {
 
 
 class Gateway:
-    """The application that granian calls, see `receive`."""
+    """The RSGI application. granian calls `receive` for each request."""
 
     def __init__(self, application: Application, deadline_s: float) -> None:
         self.application = application
         self.deadline_s = deadline_s
-        self.threads = ThreadPool(THREADS, THREAD_IDLE_S)
-        self.collected: dict[Request, float] = {}
+        self.threads = ThreadPool(THREAD_COUNT, THREAD_IDLE_S)
+        self.incomplete_requests: dict[Request, float] = {}
 
     def receive(self, watcher: Any) -> None:
-        """Take a request. The thread of the server must not block here, and exceptions would be lost."""
+        """Accept a request. Runs in the server's thread, which must not block and would lose exceptions."""
         try:
             request = Request(watcher, self.deadline_s)
-            if request.body and request.is_small and len(self.collected) < MAX_COLLECTED_REQUESTS:
-                self.collected[request] = time.monotonic()
+            if request.body and request.is_small and len(self.incomplete_requests) < MAX_COLLECTED_REQUESTS:
+                self.incomplete_requests[request] = time.monotonic()
                 request.body.collect(partial(self._handle_collected, request))
             else:
                 self._handle(request)
@@ -60,15 +60,15 @@ class Gateway:
             watcher.err(error)
 
     def watch(self, has_stopped: threading.Event) -> None:
-        """Until the server stops, call the application also for bodies that do not arrive promptly."""
+        """Until the server stops, pass on requests whose bodies do not arrive promptly."""
         while not has_stopped.wait(PROMPT_S):
-            for request, received_at in list(self.collected.items()):
+            for request, received_at in list(self.incomplete_requests.items()):
                 if time.monotonic() - received_at < PROMPT_S:
                     break
                 self._handle_collected(request)
 
     def _handle_collected(self, request: "Request") -> None:
-        if self.collected.pop(request, None) is not None:
+        if self.incomplete_requests.pop(request, None) is not None:
             self._handle(request)
 
     def _handle(self, request: "Request") -> None:
@@ -76,13 +76,13 @@ class Gateway:
 
 
 class Request:
-    """A request of the server and the response to it."""
+    """A request from the server, and the response to it."""
 
     def __init__(self, watcher: Any, deadline_s: float) -> None:
         self.watcher = watcher
         self.headers = watcher.scope.headers
         length = int(self.headers.get("content-length", 0))
-        # A body in chunks has no length. It is refused, see `RequestLimits`.
+        # A chunked body has no length and is refused by `check_request_head`.
         has_body = bool(length) and "transfer-encoding" not in self.headers
         self.body = RequestBody(watcher.proto, length, deadline_s) if has_body else None
         # With an Expect header the client has not sent the body yet, and reading would request it.
@@ -111,8 +111,8 @@ class Request:
         self.response = int(status[:3]), headers
 
     def _release(self) -> None:
-        """The server keeps the connection while anything refers to an unread body (a request in a reference cycle,
-        until it is collected), and a client that only sends would wait forever."""
+        """Drain or close an unread body. The server keeps its connection open while anything refers to the body, even
+        an uncollected reference cycle, and a client that is still sending would wait forever."""
         self.watcher = None
         if self.body and self.expects_continue:
             self.body.close()
@@ -129,7 +129,7 @@ class ThreadPool:
         self.tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self.lock = threading.Lock()
         self.thread_count = 0
-        self.idle_count = 0  # those that no task was submitted for
+        self.idle_count = 0  # idle threads that no queued task will wake
 
     def submit(self, task: Callable[[], None]) -> None:
         with self.lock:
@@ -141,11 +141,11 @@ class ThreadPool:
                 self.thread_count += 1
 
     def _run(self) -> None:
-        while task := self._next():
+        while task := self._next_task():
             task()
             del task  # it holds a request
 
-    def _next(self) -> Callable[[], None] | None:
+    def _next_task(self) -> Callable[[], None] | None:
         with self.lock:
             if not self.tasks.empty():
                 return self.tasks.get_nowait()
@@ -162,7 +162,7 @@ class ThreadPool:
 
 
 def environ(scope: Any, headers: Any, body: IOBase) -> dict[str, Any]:
-    """The variables of PEP 3333. Text is Latin-1, whose characters stand for the bytes."""
+    """The WSGI variables (PEP 3333). Each character of a string stands for one byte (Latin-1)."""
     server, port = split_address(scope.server)
     variables = {
         "REQUEST_METHOD": scope.method,
@@ -185,7 +185,7 @@ def environ(scope: Any, headers: Any, body: IOBase) -> dict[str, Any]:
     for name in headers.keys():  # noqa: SIM118  (not a dictionary)
         if "_" not in name:  # CGI cannot distinguish an underscore from a hyphen
             variable, separator = CGI_VARIABLES.get(name) or ("HTTP_" + name.replace("-", "_").upper(), ",")
-            values = headers.get_all(name)  # without those that are not ASCII
+            values = headers.get_all(name)  # omits values that are not ASCII
             variables[variable] = separator.join(values) if separator else "".join(values[:1])
     return variables
 

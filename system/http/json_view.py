@@ -1,7 +1,7 @@
-"""The base class of JSON endpoints: Django REST framework's views, without the choices that no endpoint has.
+"""The base class of JSON endpoints: Django REST framework's views, without options that no endpoint uses.
 
-There is one parser and one renderer, no version and no throttle, and a caller must be authenticated. Nothing in a
-response refers to its view, so a response, which can hold megabytes, is freed once it is sent.
+There is one parser and one renderer, no versioning and no throttling, and callers must be authenticated. Nothing in a
+response refers to its view, so a response, which can contain megabytes, is freed once it is sent.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from system.http.request_body import StrictJSONParser
 NEGOTIATOR = JsonOnlyNegotiation()
 PARSERS = (StrictJSONParser(),)
 RENDERER = JSONRenderer()
-# What `dispatch` does not ask a view for. A view that sets one of these would not get what it expects.
+# Options that `dispatch` ignores. A view must not set them.
 IGNORED_OPTIONS = {"permission_classes", "parser_classes", "renderer_classes", "throttle_classes", "versioning_class"}
 
 
@@ -31,11 +31,11 @@ def authenticators(classes: tuple[type[BaseAuthentication], ...]) -> tuple[BaseA
 
 
 class JsonRequest(Request):
-    """The framework's request, made of parts that all requests share."""
+    """A request of the framework whose parser and negotiator are shared by all requests."""
 
     def __init__(self, request: HttpRequest, classes: Sequence[type[BaseAuthentication]]) -> None:
         self._request = request
-        # Found here without the framework's slow way to attributes of Django's request.
+        # Copied, because the framework looks up attributes of Django's request slowly.
         self.META, self.method, self.path = request.META, request.method, request.path
         self.parsers, self.negotiator, self.parser_context = PARSERS, NEGOTIATOR, {}
         self.authenticators = authenticators(tuple(classes))
@@ -44,11 +44,11 @@ class JsonRequest(Request):
 
 
 def set_parsed_request(request: HttpRequest, user: Any, body: Any) -> None:
-    """Let the view take this caller and body: they were read from the request that this one is a part of."""
-    parsed = JsonRequest(request, ())
-    parsed.user = user
-    parsed._data = parsed._full_data = body
-    request.json_request = parsed  # type: ignore[attr-defined]
+    """Set the caller and body of one request in a batch, which the batch has already read."""
+    json_request = JsonRequest(request, ())
+    json_request.user = user
+    json_request._data = json_request._full_data = body
+    request.json_request = json_request  # type: ignore[attr-defined]
 
 
 class JsonView(APIView):
@@ -60,14 +60,14 @@ class JsonView(APIView):
             raise TypeError(f"JsonView ignores {', '.join(ignored)}.")
 
     def dispatch(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponseBase:
-        parsed: JsonRequest | None = getattr(request, "json_request", None)
-        self.request = parsed or JsonRequest(request, self.authentication_classes)
+        json_request: JsonRequest | None = getattr(request, "json_request", None)
+        self.request = json_request or JsonRequest(request, self.authentication_classes)
         try:
             if not self.request.user.is_authenticated:
                 self.permission_denied(self.request)
             method = (request.method or "").lower()
             handler = getattr(self, method, None) if method in self.http_method_names else None
-            with self.request.user.one_at_a_time():
+            with self.request.user.limit_requests():
                 response: Any = (handler or self.http_method_not_allowed)(self.request, *positional, **named)
         except Exception as error:
             response = self.handle_exception(error)
@@ -75,7 +75,7 @@ class JsonView(APIView):
             response.accepted_renderer = RENDERER
             response.accepted_media_type = RENDERER.media_type
             response.renderer_context = {}  # type: ignore[attr-defined]
-            # Rendering puts the response itself there.
+            # Rendering adds the response itself to the context.
             response.add_post_render_callback(lambda rendered: rendered.renderer_context.clear())
         response["Allow"] = ", ".join(self.allowed_methods)
         return response  # type: ignore[no-any-return]

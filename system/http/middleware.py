@@ -1,4 +1,4 @@
-"""The middleware of pages: each class runs one of the `steps`; what is left are Django's own ways for pages."""
+"""The middleware of pages: each class runs one of the `steps` or extends a middleware of Django."""
 
 import secrets
 import time
@@ -25,7 +25,7 @@ class Middleware:
 
 
 def refusal_response(step: Callable[..., None], request: HttpRequest, *arguments: Any) -> HttpResponse | None:
-    """Run a step; the response if it refuses the request."""
+    """Run a step, and return the error response if it refuses the request."""
     try:
         step(request, *arguments)
     except errors.ServiceError as error:
@@ -41,7 +41,7 @@ class SecurityHeaders(Middleware):
 
 
 def policy_with_nonce() -> tuple[str, str]:
-    """A policy for a page with one inline script, and the nonce that the script must carry."""
+    """The Content-Security-Policy of a page with one inline script, and the nonce of the script."""
     nonce = secrets.token_urlsafe(16)
     return steps.POLICY_TEMPLATE.format(script=f" 'nonce-{nonce}'", style=" 'unsafe-inline'"), nonce
 
@@ -52,9 +52,9 @@ class TrustedProxies(Middleware):
 
 
 class RequestLog(RequestMiddleware):
-    """The base class logs exceptions, those of programs too, when Django sends its signal.
+    """Sets the request ID and logs the request. The base class logs exceptions when Django sends its signal.
 
-    Its own start and end are skipped, because nothing listens to their signals.
+    The base class's `__call__` is not called, because nothing listens to the signals that it sends.
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -87,7 +87,7 @@ class RequestLimits(Middleware):
 
 
 class RequestMetrics(Middleware):
-    """For every request that is within the limits."""
+    """Counts the requests that are within the limits."""
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         started_at = time.perf_counter()
@@ -97,7 +97,7 @@ class RequestMetrics(Middleware):
 
 
 class HostNames(CommonMiddleware):
-    """Redirects to the address with a slash, too. Probes are exempt, because they use the IP address."""
+    """Checks the host name and appends missing slashes. Probes are exempt, because they use the IP address."""
 
     PROBES = ("/healthz", "/readyz")
 
@@ -108,15 +108,15 @@ class HostNames(CommonMiddleware):
 class ActingUser(Middleware):
     """Sets the acting user to the signed-in user, and turns exceptions of views into responses."""
 
-    # Where a user signs out or revokes a key, whose slow statements may be the reason why the user is limited.
+    # A limited user must still be able to sign out, and to revoke a key whose slow statements caused the limit.
     UNLIMITED_PATHS = ("/account/", "/logout/", "/admin/logout/", "/sso/")
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         try:
             user = self._session_user(request)
-            with acting_user.acting_as(str(user.pk) if user else None), self._one_at_a_time(request, user):
+            with acting_user.acting_as(str(user.pk) if user else None), self._limit_requests(request, user):
                 return self.get_response(request)
-        except Exception as error:  # the session's user could not be read, or must wait
+        except Exception as error:  # the session's user could not be read, or has to wait
             response = self.process_exception(request, error)
             if response is None:
                 raise
@@ -129,8 +129,8 @@ class ActingUser(Middleware):
         user = request.user
         return user if user.is_authenticated else None
 
-    def _one_at_a_time(self, request: HttpRequest, user: Any) -> AbstractContextManager[None]:
-        return nullcontext() if user is None or request.path.startswith(self.UNLIMITED_PATHS) else user.one_at_a_time()
+    def _limit_requests(self, request: HttpRequest, user: Any) -> AbstractContextManager[None]:
+        return nullcontext() if user is None or request.path.startswith(self.UNLIMITED_PATHS) else user.limit_requests()
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         service_error = error_responses.to_service_error(error, steps.loaded_user(request))

@@ -1,24 +1,21 @@
-"""Reads request bodies with a deadline, and parses strict JSON.
+"""Reads request bodies with a deadline.
 
-The web server delivers a body by calls from its own thread, so a body that is still arriving blocks no thread. A view
-that reads faster than its client sends waits: briefly, and longer only while few others do.
+The web server delivers a body by callbacks from its own thread, so a body that is still arriving blocks no thread. A
+view that reads faster than its client sends waits briefly, and longer only while few other views wait.
 """
 
-import json
-import re
 import threading
 import time
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
 from io import IOBase
 from typing import Any
 
 from rest_framework.parsers import BaseParser
 
-from system import errors
+from system import strict_json
 
 # A body is normally in the server's buffer already. A client that takes longer than this is slow, unless it sends at
-# least so many bytes per second: on a busy machine, a few megabytes take longer to arrive.
+# least this many bytes per second: on a busy machine, a few megabytes take longer to arrive.
 PROMPT_S = 0.25
 PROMPT_BYTES_PER_S = 10_000_000
 # Of the four threads of a process, two may wait for slow bodies, so that two always serve the others.
@@ -26,19 +23,13 @@ SLOW_BODY_SLOTS = threading.BoundedSemaphore(2)
 # An unread body is drained up to the size that a proxy lets through.
 MAX_DRAIN_BYTES = 52 * 1024 * 1024
 
-MAX_DEPTH = 32
-MAX_DIGITS = 400
-# Brackets outside of strings, with everything before them. The pattern always matches, even in an unterminated string,
-# and never backtracks: its time is linear in the length.
-BRACKETS = re.compile(r'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+([\[\]{}]*+)', re.DOTALL)
-
 
 class BodyTooSlow(OSError):
     """The body did not arrive before the deadline. An OSError, because Django expects those from a stream."""
 
 
 class TooManySlowBodies(OSError):
-    """Too many slow bodies at once."""
+    """Too many other requests are waiting for slow bodies."""
 
 
 class RequestBody(IOBase):
@@ -58,7 +49,7 @@ class RequestBody(IOBase):
         self.bytes_read = 0
         self.bytes_wanted = 0  # by the current read
         self.is_requested = False
-        self.has_ended = False  # the client has left, or nobody reads on
+        self.has_ended = False  # the client has disconnected, or reading was given up
         self.is_drained = False
         self.changed = threading.Condition()
 
@@ -70,20 +61,20 @@ class RequestBody(IOBase):
             self._request()
 
     def read(self, size: int | None = -1, /) -> bytes:
-        rest = self.length - self.bytes_read
-        size = rest if size is None or size < 0 else min(size, rest)
+        unread = self.length - self.bytes_read
+        size = unread if size is None or size < 0 else min(size, unread)
         with self.changed:
             self.bytes_wanted = size
             self._request()
             self._wait()
             received = b"".join(self.chunks)
-            data = received[:size]  # less if the client has left
+            data = received[:size]  # shorter if the client has disconnected
             self.chunks = [received[size:]]
             self.bytes_read += len(data)
         return data
 
     def drain(self) -> None:
-        """Receive and discard the rest, in the background.
+        """Receive and discard the unread bytes, in the background.
 
         The server closes a connection with unread data. A client that is still sending then gets a reset before it has
         read the response: a proxy would return 502 and mark this host as down.
@@ -146,127 +137,16 @@ class RequestBody(IOBase):
 
     def _arrives_promptly(self) -> bool:
         start = time.monotonic()
-        rest_s = min(PROMPT_S, self._remaining_s())
-        while rest_s > 0:
-            if self.changed.wait_for(self._is_ready, rest_s):
+        wait_s = min(PROMPT_S, self._remaining_s())
+        while wait_s > 0:
+            if self.changed.wait_for(self._is_ready, wait_s):
                 return True
             allowed_s = PROMPT_S + (self.bytes_received - self.bytes_read) / PROMPT_BYTES_PER_S
-            rest_s = min(start + allowed_s - time.monotonic(), self._remaining_s())
+            wait_s = min(start + allowed_s - time.monotonic(), self._remaining_s())
         return False
 
     def _remaining_s(self) -> float:
         return max(0.0, (self.deadline or 0.0) - time.monotonic())
-
-
-class InvalidJson(errors.BadRequest):
-    code = "invalid_json"
-    message = "The request body is not valid JSON."
-
-
-def object_with_unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise InvalidJson("A JSON object contains the same name more than once.")
-    return members
-
-
-def refuse_constant(name: str) -> Any:
-    raise InvalidJson(f"{name} is not a JSON number.")
-
-
-def parse_float(text: str) -> float | Decimal:
-    """A float if it represents the number exactly as sent, else a decimal: amounts must not change.
-
-    >>> parse_float("0.1"), parse_float("99999999999999.99")
-    (0.1, Decimal('99999999999999.99'))
-    """
-    if len(text) > MAX_DIGITS:
-        raise InvalidJson("A number is too long.")
-    number = float(text)
-    if number in (float("inf"), float("-inf")):
-        raise InvalidJson("A number is too large.")
-    try:
-        exact = Decimal(text)
-    except InvalidOperation:
-        raise InvalidJson("The exponent of a number is too large.") from None
-    if exact and exact.adjusted() < -MAX_DIGITS:
-        raise InvalidJson("A number is too close to zero.")
-    return number if Decimal(repr(number)) == exact else exact
-
-
-def parse_int(text: str) -> int:
-    if len(text) > MAX_DIGITS:
-        raise InvalidJson("A number is too long.")
-    return int(text)
-
-
-def refuse_deep_nesting(text: str) -> None:
-    """Count brackets before parsing: Python's parser would hit its recursion limit.
-
-    >>> refuse_deep_nesting('{"a": "[[[["}')
-    """
-    depth = 0
-    for match in BRACKETS.finditer(text):
-        for bracket in match[1]:
-            depth += 1 if bracket in "[{" else -1
-            if depth > MAX_DEPTH:
-                raise InvalidJson(f"The request body is nested more than {MAX_DEPTH} levels deep.")
-
-
-def has_lone_surrogate(text: str) -> bool:
-    """Whether the text contains half of a surrogate pair, which UTF-8 cannot encode.
-
-    >>> has_lone_surrogate("\\ud800"), has_lone_surrogate("\U0001f642")
-    (True, False)
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
-def refuse_unstorable(value: Any) -> None:
-    """PostgreSQL cannot store NUL or lone surrogates as text."""
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            if "\x00" in item:
-                raise InvalidJson("A string contains a NUL character.")
-            if not item.isascii() and has_lone_surrogate(item):
-                raise InvalidJson("A string contains an unpaired surrogate.")
-        elif isinstance(item, dict):
-            stack.extend(item)
-            stack.extend(item.values())
-        elif isinstance(item, list):
-            stack.extend(item)
-
-
-def parse_json(raw: bytes) -> Any:
-    """Strict JSON: UTF-8, no duplicate names, no NaN, bounded depth and numbers.
-
-    >>> parse_json(b'{"a": [1, true]}')
-    {'a': [1, True]}
-    """
-    try:
-        text = raw.decode("utf-8")
-        # Only the few bodies with that many brackets need the exact count.
-        if text.count("[") + text.count("{") > MAX_DEPTH:
-            refuse_deep_nesting(text)
-        value = json.loads(
-            text,
-            object_pairs_hook=object_with_unique_names,
-            parse_constant=refuse_constant,
-            parse_float=parse_float,
-            parse_int=parse_int,
-        )
-    except UnicodeDecodeError:
-        raise InvalidJson("The request body is not valid UTF-8.") from None
-    except ValueError:
-        raise InvalidJson from None
-    refuse_unstorable(value)
-    return value
 
 
 class StrictJSONParser(BaseParser):
@@ -285,4 +165,4 @@ class StrictJSONParser(BaseParser):
         return kind.strip().lower() == cls.media_type and charset in ("", "charset=utf-8", 'charset="utf-8"')
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        return parse_json(stream.read())
+        return strict_json.parse_json(stream.read())

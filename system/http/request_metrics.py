@@ -1,4 +1,4 @@
-"""Counts and times requests, for /metrics."""
+"""Counts and times requests for /metrics."""
 
 import time
 from functools import cache
@@ -26,14 +26,14 @@ KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPT
 
 @cache
 def metrics_for(status: int, view: str, method: str) -> tuple[Any, Any]:
-    """Few: the client chooses none of the three."""
+    """Cached without a limit, because clients cannot choose any of the three values."""
     return RESPONSES.labels(str(status), view, method), LATENCY.labels(view, method)
 
 
 def count_response(request: HttpRequest, status: int, started_at: float) -> None:
     match = request.resolver_match
     view = (match.view_name if match else None) or "<unnamed view>"
-    # Each method that a caller invents would create a new series.
+    # Each method that a client invents would create a new time series.
     method = request.method if request.method in KNOWN_METHODS else "<other>"
     counter, latency = metrics_for(status, view, method)
     counter.inc()

@@ -1,4 +1,4 @@
-"""Answers requests to paths without sessions: the steps of every request, then the view. No code of pages runs."""
+"""Serves paths without sessions: runs the steps of every request, then the view, but no middleware of pages."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from system.records import acting_user
 
 
 class StatelessRequests:
-    """The first middleware. Those after it serve pages."""
+    """The first middleware. All others handle only pages."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -58,7 +58,7 @@ def response_with_metrics(
         if service_error is not None:
             response = error_responses.error_response(service_error)
         else:
-            response = response_for_exception(request, error)  # wrong host names, faults
+            response = response_for_exception(request, error)  # wrong host names and internal errors
     if not response.has_header("Content-Length"):
         response["Content-Length"] = str(len(response.content))
     request_metrics.count_response(request, response.status_code, started_at)
@@ -67,7 +67,7 @@ def response_with_metrics(
 
 def view_response(request: HttpRequest) -> HttpResponse:
     request.get_host()  # refuses names that are not allowed
-    # The credentials, which the view reads, name the acting user.
+    # The view sets the acting user when it reads the credentials.
     with acting_user.acting_as(None):
         return call_view(request)
 

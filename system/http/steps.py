@@ -1,4 +1,4 @@
-"""The steps that every request passes, in the order of this module.
+"""The steps that every request passes, in this order.
 
 `stateless_requests` runs them for paths without sessions, Django's middleware (`middleware`) for pages. A step that
 refuses a request raises an error.
@@ -18,7 +18,7 @@ from django.utils.functional import SimpleLazyObject
 
 from system import errors
 
-# Under the name that this line has always had.
+# The former name, so that filters of log lines still work.
 logger = structlog.get_logger("system.http.middleware")
 
 # Polled by machines, so they are not logged and have no session.
@@ -67,7 +67,7 @@ def _is_trusted_proxy(address: str) -> bool:
 
 
 def set_request_id(request: HttpRequest) -> str:
-    """The ID that the log lines, the response and background tasks of this request carry."""
+    """Set and return the ID of this request for its log lines, response and background tasks."""
     header = request.META.get("HTTP_X_REQUEST_ID", "")
     request_id = header if REQUEST_ID_PATTERN.fullmatch(header) else str(uuid.uuid4())
     structlog.contextvars.bind_contextvars(request_id=request_id)
@@ -75,7 +75,7 @@ def set_request_id(request: HttpRequest) -> str:
 
 
 def log_request(request: HttpRequest, status: int) -> None:
-    """Log one line, never with the query string, unless the exception of the request has been logged already."""
+    """Log one line without the query string, unless an exception of the request was already logged."""
     has_failed = request.__dict__.pop("_raised_exception", None) is not None
     if has_failed or (status < 500 and request.path.startswith(UNLOGGED_PATHS)):
         return
@@ -88,8 +88,8 @@ def method_and_path(request: HttpRequest) -> str:
 
 
 def loaded_user(request: HttpRequest) -> Any:
-    """The caller, if already loaded, because the database may be unavailable."""
-    user = request.__dict__.get("user")  # of the credentials, or a lazy one of the session
+    """The caller if already loaded. The database is not queried, because it may be unavailable."""
+    user = request.__dict__.get("user")  # set by the credentials, or lazy for a session
     is_loaded = user is not None and not isinstance(user, SimpleLazyObject) and user.is_authenticated
     return user if is_loaded else getattr(request, "_cached_user", None)
 
@@ -99,12 +99,12 @@ def loaded_user_id(request: HttpRequest) -> str | None:
 
 
 def check_request_head(request: HttpRequest) -> None:
-    """Refuse what is too large or malformed before anything reads it."""
+    """Refuse a request whose URL or headers are too long or malformed, before anything reads them."""
     if len(request.META.get("QUERY_STRING", "")) > settings.MAX_QUERY_STRING:
         raise errors.QueryTooLong()
     if "\x00" in request.path:
         raise errors.NotFound()  # PostgreSQL cannot store this character, so nothing has such a name
-    # The server read the body in chunks; without a length Django would treat it as empty.
+    # A chunked body has no length, so Django would treat it as empty.
     if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
         raise errors.LengthRequired()
     if not CONTENT_LENGTH_PATTERN.fullmatch(str(request.META.get("CONTENT_LENGTH") or "")):
@@ -114,7 +114,7 @@ def check_request_head(request: HttpRequest) -> None:
 
 
 def check_body_size(request: HttpRequest, view: Any) -> None:
-    """A view that accepts larger bodies has an attribute `body_limit`."""
+    """Refuse a body that is too large. Views that accept larger bodies have an attribute `body_limit`."""
     length = int(request.META.get("CONTENT_LENGTH") or 0)
     if length:
         view_class = getattr(view, "view_class", getattr(view, "cls", view))
@@ -127,7 +127,7 @@ POLICY_TEMPLATE = (
     "font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 PAGE_POLICY = POLICY_TEMPLATE.format(script="", style="")
-# The admin theme's Alpine evaluates its attributes, and its widgets set style attributes.
+# The admin theme uses Alpine, which evaluates attributes, and its widgets set style attributes.
 ADMIN_POLICY = POLICY_TEMPLATE.format(script=" 'unsafe-eval'", style=" 'unsafe-inline'")
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -140,16 +140,16 @@ SECURITY_HEADERS = {
 
 
 def add_security_headers(request: HttpRequest, response: HttpResponse) -> None:
-    """Every response has these headers, errors too. A view can set its own policy."""
+    """Add the headers that every response has, including errors. A view can set its own policy."""
     is_admin, is_static = request.path.startswith("/admin/"), request.path.startswith(settings.STATIC_URL)
-    # Setting one by one would check the characters of each again.
+    # Setting headers one by one would check their characters again.
     headers: Any = response.headers
     headers._store = security_headers(settings.SECURE_HSTS_SECONDS, is_admin, is_static) | headers._store
 
 
 @cache
 def security_headers(hsts_s: int, is_admin: bool, is_static: bool) -> dict[str, tuple[str, str]]:
-    """By names in lower case, as Django keeps the headers of a response."""
+    """By name in lower case, as Django stores the headers of a response."""
     headers = {**SECURITY_HEADERS, "Content-Security-Policy": ADMIN_POLICY if is_admin else PAGE_POLICY}
     if hsts_s:
         headers["Strict-Transport-Security"] = f"max-age={hsts_s}"

@@ -1,4 +1,4 @@
-"""A response from a temporary file, which the web server reads as fast as the client takes it."""
+"""A response from a temporary file, which the web server reads as fast as the client receives it."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from django.http import FileResponse
 from system.errors import TooManyRequests
 
 PREFIX = "servicebase-"
-# An older file was left by a killed process.
-MAX_LEFT_S = 3600
-# Sent from memory.
+# An older file was left behind by a killed process.
+MAX_AGE_S = 3600
+# A file up to this size is sent from memory.
 MAX_SMALL_BYTES = 256 * 1024
-# The server has opened a file by then, and can read on when it is deleted.
-MAX_OPEN_S = 10
+# By then the server has opened the file, and can still read it after it is deleted.
+DELETION_DELAY_S = 10
 # Files of this process that wait to be deleted.
 MAX_WAITING_FILES = 64
-_waiting: queue.SimpleQueue[tuple[float, str]] = queue.SimpleQueue()
-_start_thread = threading.Lock()
+_waiting_files: queue.SimpleQueue[tuple[float, str]] = queue.SimpleQueue()
+_thread_start_lock = threading.Lock()
 
 
 @contextmanager
 def new_file() -> Iterator[IO[bytes]]:
-    """A file to send, deleted unless all of it could be written."""
-    if _waiting.qsize() >= MAX_WAITING_FILES:
+    """A temporary file to send; deleted if it could not be written completely."""
+    if _waiting_files.qsize() >= MAX_WAITING_FILES:
         raise TooManyRequests("Too many files are being downloaded. Try again shortly.")
     with tempfile.NamedTemporaryFile(prefix=PREFIX, delete=False) as file:
         try:
@@ -44,7 +44,7 @@ def new_file() -> Iterator[IO[bytes]]:
 
 
 class StoredFile(FileResponse):
-    """The file is deleted when the response is closed, or soon after it if the server reads it by itself."""
+    """Deletes the file when the response is closed, or shortly after if the web server reads the file itself."""
 
     is_read_by_server = False
 
@@ -68,17 +68,17 @@ def _delete(path: str) -> None:
 
 
 def _delete_later(path: str) -> None:
-    _waiting.put((time.monotonic() + MAX_OPEN_S, path))
-    if _start_thread.acquire(blocking=False):  # the first file of this process
+    _waiting_files.put((time.monotonic() + DELETION_DELAY_S, path))
+    if _thread_start_lock.acquire(blocking=False):  # the first file of this process
         threading.Thread(target=_delete_waiting_files, name="file-deletion", daemon=True).start()
 
 
 def _delete_waiting_files() -> None:
-    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
-            if time.time() - left.stat().st_mtime > MAX_LEFT_S:
-                left.unlink()
+            if time.time() - path.stat().st_mtime > MAX_AGE_S:
+                path.unlink()
     while True:
-        due, path = _waiting.get()
-        time.sleep(max(0.0, due - time.monotonic()))
-        _delete(path)
+        due_at, waiting_path = _waiting_files.get()
+        time.sleep(max(0.0, due_at - time.monotonic()))
+        _delete(waiting_path)

@@ -27,14 +27,14 @@ NO_FILE_NAME_MESSAGE = (
     f"The form field {FILE_FIELD} has no file name. Send a file, for example with curl -F {FILE_FIELD}=@report.pdf."
 )
 MAX_FIELDS = 10
-# 16 KB of metadata with every character written as \uXXXX.
+# Enough for 16 KB of metadata with every character written as \uXXXX.
 MAX_FIELD_LENGTH = 128 * 1024
 # Fields and boundaries, in addition to the file.
-FORM_BYTES = 1024 * 1024
+FORM_OVERHEAD_BYTES = 1024 * 1024
 MAX_IN_MEMORY_BYTES = PART_BYTES = 1024 * 1024
 TAIL_BYTES = 4096
 MAX_FILENAME_LENGTH = 255
-# They reverse the text after them: "gpj.exe" would appear as "exe.jpg".
+# Characters of these classes reverse the text after them: "gpj.exe" would appear as "exe.jpg".
 DIRECTION_CLASSES = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
 
@@ -149,7 +149,7 @@ def clean_filename(filename: str) -> str:
 
 
 class CompleteBody:
-    """A body that must not end before its Content-Length: Django would accept a shorter one."""
+    """A body that must not be shorter than its Content-Length, which Django would accept."""
 
     def __init__(self, request: HttpRequest) -> None:
         self.request = request
@@ -172,11 +172,11 @@ class CompleteBody:
 
 @contextmanager
 def disk_errors_as_unavailable() -> Iterator[None]:
-    """A full disk is temporary, so the caller can send the upload again."""
+    """Turn disk errors into `Unavailable`: a full disk is temporary, so the caller can retry."""
     try:
         yield
     except OSError as error:
-        logger.error("upload_not_kept", error=error.strerror)
+        logger.error("upload_not_stored", error=error.strerror)
         raise Unavailable from None
 
 

@@ -21,14 +21,14 @@ from system.plain_sql import fetch_rows
 MIN_VECTOR_VERSION = (0, 8, 4)
 CACHE_TTL_S = 1.0
 UNKNOWN_HEARTBEATS = {"worker": "unknown", "beat": "unknown"}
-# Heartbeats are written every ten seconds; three missing ones are a fault.
+# Heartbeats are written every ten seconds; three missed ones are a fault.
 SILENT_AFTER = timedelta(seconds=35)
 
 
 @csrf_exempt  # so that another method returns 405 and not the error for a missing CSRF token
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
-    """This process responds. Nothing else is checked, so the probe causes no work."""
+    """Shows that this process responds. Nothing else is checked, so the probe causes no load."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
@@ -55,15 +55,15 @@ class Readiness:
         with self.lock:
             if time.monotonic() - self.updated_at > CACHE_TTL_S or not self.states:
                 states = self._required_states()
-                # What requests do not need is only reported. Connecting to an unreachable database takes 2 s, and
-                # probes have a timeout.
+                # The other states are only reported. Heartbeats are skipped without a database, because connecting
+                # to an unreachable one takes 2 s, and probes have a timeout.
                 heartbeats = heartbeat_states() if states["database"] == "ok" else UNKNOWN_HEARTBEATS
                 self.states = {**states, "broker": broker_state(), **heartbeats}
                 self.updated_at = time.monotonic()
             return self.states
 
     def _required_states(self) -> dict[str, Any]:
-        """What every request needs; otherwise the probe returns 503."""
+        """The states that must be ok, because every request needs them; otherwise the probe returns 503."""
         try:
             if not self.is_migrated:  # stays true, because the code of a running process does not change
                 self.is_migrated = pending_migration_count() == 0
@@ -89,7 +89,7 @@ def broker_state() -> str:
 
 def heartbeat_states() -> dict[str, str]:
     try:
-        # By the database's clock, because host clocks may differ; one in the future is from before it was set back.
+        # By the database's clock, as host clocks may differ. After it was set back, heartbeats can be in the future.
         recent_heartbeats = Heartbeat.objects.filter(at__range=(Now() - SILENT_AFTER, Now() + SILENT_AFTER))
         names = set(recent_heartbeats.values_list("name", flat=True))
     except Exception:

@@ -12,12 +12,12 @@ from typing import Any
 
 import structlog
 
-# Names of values that are never logged, wherever they come from.
+# Names of values that are never logged.
 SECRET_NAMES = re.compile(r"password|secret|token|authorization|cookie|api_?key|verifier|assertion", re.IGNORECASE)
 # Bearer tokens and Basic credentials in free text, and access keys.
 SECRET_TEXT_PATTERN = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{6,}|\bsb_[\w-]{20,}")
 CONTROL_CHARACTER_PATTERN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-# Texts without them, which most are, need no cleaning; the line of a request may begin with its method.
+# Most texts match this and need no cleaning. The text of a request begins with its method.
 PLAIN_TEXT_PATTERN = re.compile(r"(?:(?:GET|POST|PUT|PATCH|DELETE) )?[A-Za-z0-9.:/-]*+")
 
 
@@ -41,7 +41,7 @@ def clean(value: Any) -> Any:
 
 @cache
 def is_secret_name(name: str) -> bool:
-    """Of the names that code gives to the values of a line, which are few."""
+    """Cached, because log calls in the code use few names."""
     return SECRET_NAMES.search(name) is not None
 
 
@@ -58,7 +58,7 @@ def redact(_logger: Any, _method: str, event: structlog.types.EventDict) -> stru
         elif is_secret_name(name):
             event[name] = "[hidden]"
         elif name == "request" and not isinstance(event[name], str):
-            # Django logs the request, whose text contains the URL with its query, such as a code or state.
+            # Django logs the request object, whose text contains the query string, for example with a code or state.
             event[name] = clean(f"{getattr(event[name], 'method', '')} {getattr(event[name], 'path', '')}")
         elif not name.startswith("_"):
             event[name] = clean(event[name])
@@ -75,26 +75,26 @@ COMMON_PROCESSORS: list[Any] = [
 
 
 def render_line(_logger: Any, _method: str, event: structlog.types.EventDict) -> str:
-    """The structlog processor that writes a line for people."""
-    first_parts = [event.pop("timestamp", ""), f"[{event.pop('level', ''):<9}]", f"{event.pop('event', '')!s:<30}"]
+    """The structlog processor that formats a line for people."""
+    leading_parts = [event.pop("timestamp", ""), f"[{event.pop('level', ''):<9}]", f"{event.pop('event', '')!s:<30}"]
     name = event.pop("logger", "")
     trailing_lines = [f"\n{event.pop(part)}" for part in ("stack", "exception") if part in event]
     values = [f"{key}={quote_if_needed(event[key])}" for key in sorted(event) if not key.startswith("_")]
-    return " ".join([*first_parts, f"[{name}]", *values]) + "".join(trailing_lines)
+    return " ".join([*leading_parts, f"[{name}]", *values]) + "".join(trailing_lines)
 
 
 def quote_if_needed(value: Any) -> str:
     return value if isinstance(value, str) and PLAIN_TEXT_PATTERN.fullmatch(value) and " " not in value else repr(value)
 
 
-# Made once: with a default, `json.dumps` makes one for each line.
+# Created once: `json.dumps` with a default would create one for each line.
 ENCODER = json.JSONEncoder(default=repr)
 
 
 def final_processors(*, as_json: bool) -> list[Any]:
     """The processors that turn the values of a line into its text."""
-    as_json_line = structlog.processors.JSONRenderer(lambda event, **_: ENCODER.encode(event))
-    renderer: Any = as_json_line if as_json else render_line
+    json_renderer = structlog.processors.JSONRenderer(lambda event, **_: ENCODER.encode(event))
+    renderer: Any = json_renderer if as_json else render_line
     return [structlog.processors.format_exc_info, redact, renderer]
 
 
@@ -143,19 +143,19 @@ WRITE_LOCK = threading.RLock()
 os.register_at_fork(after_in_child=lambda: globals().update(WRITE_LOCK=threading.RLock()))
 
 
-# Each write wakes the relay.
+# Lines are joined because each write wakes the relay.
 MAX_JOINED_LINES = 20
-_waiting = threading.local()
+_thread_local = threading.local()
 
 
 @contextmanager
-def joined_lines() -> Iterator[None]:
-    """Write the lines of this thread several at a time."""
-    _waiting.lines = []
+def join_lines() -> Iterator[None]:
+    """Collect the lines of this thread, and write several at a time."""
+    _thread_local.lines = []
     try:
         yield
     finally:
-        lines, _waiting.lines = _waiting.lines, None
+        lines, _thread_local.lines = _thread_local.lines, None
         _write(lines)
 
 
@@ -164,7 +164,7 @@ def _write(lines: list[str]) -> None:
         try:
             sys.stderr.write("".join(f"{line}\n" for line in lines))
         except (OSError, ValueError):
-            pass  # full disk or closed pipe: as in Python's logging, a log line fails no request
+            pass  # full disk or closed pipe: as in Python's logging, this must not fail the request
 
 
 class StderrLogger:
@@ -174,7 +174,7 @@ class StderrLogger:
         self.name = name
 
     def write(self, line: str) -> None:
-        lines: list[str] | None = getattr(_waiting, "lines", None)
+        lines: list[str] | None = getattr(_thread_local, "lines", None)
         if lines is None:
             _write([line])
             return
@@ -188,10 +188,10 @@ class StderrLogger:
 
 def configure(*, as_json: bool) -> None:
     """Configure structlog for every logger of the product."""
-    merge, *added = COMMON_PROCESSORS
-    *cleaning, renderer = final_processors(as_json=as_json)
+    merge, *context_processors = COMMON_PROCESSORS
+    *cleaners, renderer = final_processors(as_json=as_json)
     structlog.configure(
-        processors=[merge, *cleaning, *added, renderer],  # what is added has no secrets
+        processors=[merge, *cleaners, *context_processors, renderer],  # the context has no secrets
         logger_factory=StderrLogger,
         wrapper_class=structlog.make_filtering_bound_logger("info"),
         cache_logger_on_first_use=True,

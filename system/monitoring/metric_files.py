@@ -1,8 +1,8 @@
 """Files with the metrics of each process, safe on a full disk.
 
 prometheus_client maps a sparse file into memory. When the disk is full, the first write to a page without a block kills
-the process with SIGBUS. Here a thread writes the values to the file, so that no request waits for the disk; those that
-do not fit are written when there is space again.
+the process with SIGBUS. Here a thread writes the values to the file, so that no request waits for the disk. Values
+that do not fit are written when there is space again.
 """
 
 import atexit
@@ -20,9 +20,9 @@ HEADER_BYTES = 8
 
 
 class FileBuffer(bytearray):
-    """Bytes in memory and, a moment later, in a file."""
+    """Bytes in memory, which the writer copies to a file."""
 
-    # By identity: two buffers can have equal bytes.
+    # By identity, because two buffers can have equal bytes.
     __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __init__(self, path: str, size: int) -> None:
@@ -40,7 +40,7 @@ class FileBuffer(bytearray):
         self.extend(bytes(size - len(self)))
 
     def write(self) -> None:
-        """Write what is used, with the header last, so that readers see the former content until then."""
+        """Write the used bytes, and the header last, so that readers see the previous content until then."""
         if not self.is_changed:
             return
         self.is_changed = False
@@ -64,12 +64,12 @@ class FileBuffer(bytearray):
 
 
 class MetricFileWriter:
-    """Writes the files of this process, with a thread that starts with the first value: the parent of the web
-    processes only creates metrics, and must not have a thread when it forks."""
+    """Writes the files of this process in a thread that starts with the first value. The parent of the web processes
+    only creates metrics, because it must not have a thread when it forks."""
 
     def __init__(self) -> None:
         self.reset()
-        # A child process has none of the threads of its parent, and must not write its files.
+        # A child process has no threads of its parent, and must not write its parent's files.
         os.register_at_fork(after_in_child=self.reset)
 
     def reset(self) -> None:

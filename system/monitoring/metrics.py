@@ -1,4 +1,4 @@
-"""/metrics for Prometheus: only for the role `monitoring`, because it names views and how often they are used."""
+"""/metrics for Prometheus. Requires the role `monitoring`, because it shows which views are used and how often."""
 
 from typing import Any
 

@@ -5,17 +5,16 @@
     are valid     addresses  them may      TLS to the  request    headers,
                   of a name  be called     checked IP  and reply  body, JSON
 
-`calls` defines the order. `Policy` contains what the operator allows and all limits; `errors` lists what can go
-wrong. Nothing here reads settings, proxy variables or the database.
+`calls` defines the order. `Policy` contains what the operator allows and all limits; `errors` lists the possible
+errors. Nothing here reads settings, proxy variables or the database.
 """
 
 from .calls import OutboundResponse, get, post_form
 from .errors import OutboundError, OutboundFailed, OutboundRefused
 from .policy import Policy
-from .strict_json import parse_json
 from .urls import CheckedUrl, check_url
 
 __all__ = [
     "CheckedUrl", "OutboundError", "OutboundFailed", "OutboundRefused", "OutboundResponse", "Policy", "check_url",
-    "get", "parse_json", "post_form",
+    "get", "post_form",
 ]  # fmt: skip

@@ -40,7 +40,7 @@ def _nat64_local(packed: bytes) -> tuple[bytes, ...]:
     return tuple(candidate for candidate in candidates if candidate[0]) or (candidates[-1],)
 
 
-# The IPv6 forms that contain an IPv4 address, and where.
+# The IPv6 forms that contain IPv4 addresses, and functions that extract them.
 _TRANSITION_FORMS: tuple[tuple[IPv6Network, Callable[[bytes], tuple[bytes, ...]]], ...] = (
     (IPv6Network("::/96"), lambda packed: (packed[12:],)),  # IPv4-compatible
     (IPv6Network("::ffff:0:0/96"), lambda packed: (packed[12:],)),  # IPv4-mapped

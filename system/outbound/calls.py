@@ -9,11 +9,12 @@ from urllib.parse import urlencode
 
 import httpcore2
 
+from system.strict_json import InvalidJson, parse_json
+
 from .channel import Channel, open_channel
 from .deadline import Deadline
 from .errors import OutboundFailed, OutboundRefused
 from .policy import Policy
-from .strict_json import parse_json
 from .trust import describe_tls_error
 from .urls import CheckedUrl, check_url
 
@@ -32,8 +33,11 @@ class OutboundResponse:
     body: bytes = field(repr=False)
 
     def json(self) -> object:
-        """The body as JSON, whatever its content type, because key sets are sent with several."""
-        return parse_json(self.body)
+        """The body as JSON, regardless of its content type, because providers send key sets with various types."""
+        try:
+            return parse_json(self.body, keeps_digits=False)
+        except InvalidJson as error:
+            raise OutboundFailed("not_json", f"The response is not valid JSON. {error.message}") from None
 
 
 def get(
@@ -66,10 +70,10 @@ def _call(method: str, url: CheckedUrl, policy: Policy, headers: Mapping[str, st
         except TimeoutError as error:
             raise OutboundFailed("timeout", f"{url.host} did not respond within {policy.total_s:g} s.") from error
         except httpcore2.ProtocolError:
-            # Its text can quote the response.
+            # The text of the error can quote the response.
             raise OutboundFailed("protocol", f"{url.host} did not send a valid HTTP response.") from None
         except ssl.SSLError as error:
-            # With TLS 1.3 a refusal arrives instead of the response.
+            # With TLS 1.3, a server that refuses the handshake says so only when the response is read.
             raise OutboundFailed("tls", describe_tls_error(error, url.host)) from error
         except OSError as error:
             raise OutboundFailed(
@@ -111,16 +115,17 @@ def _too_large_error(policy: Policy) -> OutboundFailed:
 
 
 def _build_request(method: str, url: CheckedUrl, headers: Mapping[str, str], body: bytes) -> httpcore2.Request:
-    fixed = {
+    required_headers = {
         "host": url.authority,
         "user-agent": "Servicebase",
         "accept-encoding": "identity",
         "connection": "close",
         **({"content-length": str(len(body))} if method == "POST" else {}),
     }
-    all_headers = {"accept": "application/json", **{name.lower(): value for name, value in headers.items()}, **fixed}
+    own_headers = {name.lower(): value for name, value in headers.items()}
+    all_headers = {"accept": "application/json", **own_headers, **required_headers}
     for name, value in all_headers.items():
-        # A token from outside must not be able to add a header. The message does not contain the value.
+        # A provider's token must not be able to add a header. The message does not contain the value.
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
             raise OutboundRefused("header", "A request header contains a character that is not allowed.")
     return httpcore2.Request(

@@ -69,7 +69,7 @@ def open_channel(url: CheckedUrl, policy: Policy, deadline: Deadline) -> Channel
 
 
 def _checked_addresses(url: CheckedUrl, policy: Policy, deadline: Deadline) -> Sequence[Address]:
-    """Chosen: one forbidden address refuses the name; otherwise the result would depend on their order."""
+    """Chosen: one forbidden address refuses the name, because otherwise the order of the addresses would matter."""
     addresses = look_up(url.host, policy.resolve, deadline) if url.address is None else (url.address,)
     for address in addresses:
         if kind := forbidden_kind(address, policy):

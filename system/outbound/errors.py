@@ -10,17 +10,17 @@
     │   ├── port            not 443 (except under the development switch)
     │   ├── address         link-local, metadata, loopback ..., typed or resolved
     │   └── header          a request header that cannot be sent
-    └── OutboundFailed      sent; the provider or the way to it must change
+    └── OutboundFailed      allowed, but failed; the provider or the network must change
         ├── dns             no such name, no address, or too many lookups running
         ├── connect         connection refused, or no route
         ├── tls             the certificate or the encryption was not accepted
         ├── ca_bundle       the operator's bundle cannot be read
         ├── timeout         the connection or the whole call took too long
         ├── redirected      3xx; never followed
-        ├── encoded         a compressed response, although this was not accepted
+        ├── encoded         a compressed response, which was not requested
         ├── too_large       headers or body beyond the limit
         ├── protocol        not HTTP, or incomplete
-        └── not_json        the body is not JSON of the strict kind
+        └── not_json        the body is not strict JSON
 
 Messages are for administrators. They contain at most a host name, but no path, query or header, and nothing
 that the provider sent.

@@ -1,4 +1,4 @@
-"""What the operator allows for outbound calls, and the limits of every call."""
+"""The operator's policy for outbound calls, and the limits of every call."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,7 +8,7 @@ from .names import Resolver, system_resolve
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """`Policy()` is the policy of production; settings change the first three fields."""
+    """`Policy()` is the policy for production; settings change the first three fields."""
 
     allow_http: bool = False
     """The development switch: http, any port, loopback addresses."""
@@ -26,7 +26,7 @@ class Policy:
     resolve: Resolver = system_resolve
 
     def limited_to(self, seconds: float) -> "Policy":
-        """The same policy for a caller with a deadline for this and further calls.
+        """The same policy with at most this total time, for callers with a deadline for several calls.
 
         >>> Policy().limited_to(2.5).total_s, Policy().limited_to(60).total_s
         (2.5, 6.0)

@@ -18,7 +18,7 @@ _CHARACTERS_PATTERN = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9
 _AUTHORITY_PATTERN = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::([0-9]{1,5}))?")
 _LABEL_PATTERN = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _HOST_NAME_PATTERN = re.compile(rf"(?=.{{1,253}}\Z){_LABEL_PATTERN}(?:\.{_LABEL_PATTERN})*")
-# What a resolver may treat as a number, as browsers define it: the last label decides.
+# Hosts that a resolver may treat as a number. As in browsers, the last label decides.
 _NUMBER_PATTERN = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
 
 
@@ -49,7 +49,7 @@ class CheckedUrl:
 
 
 def check_url(text: str, policy: Policy, *, allow_query: bool = False) -> CheckedUrl:
-    """The parts of a URL that may be called, or `OutboundRefused`. Names are checked again after they are resolved.
+    """Split a URL that may be called, or raise `OutboundRefused`. Names are checked again after they are resolved.
 
     >>> str(check_url("https://IdP.example.com:443/realms/a", Policy()))
     'https://idp.example.com/realms/a'

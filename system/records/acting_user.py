@@ -1,4 +1,4 @@
-"""The user for whom the code runs, as stored in `sys_created_by` and the history."""
+"""The user on whose behalf the code runs, as stored in `sys_created_by` and the history."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ def current() -> str | None:
 
 
 def role_names() -> frozenset[str] | None:
-    """The roles of the credentials, which can be fewer than the user's; None for all roles of the user."""
+    """The roles of the credentials, which can be a subset of the user's; None for all roles of the user."""
     return _roles.get()
 
 
@@ -26,9 +26,9 @@ def set_current(sys_id: str | None, roles: frozenset[str] | None = None) -> None
 
 @contextmanager
 def acting_as(sys_id: str | None) -> Iterator[None]:
-    user_token, roles = _acting_user.set(sys_id), _roles.set(None)
+    user_token, roles_token = _acting_user.set(sys_id), _roles.set(None)
     try:
         yield
     finally:
         _acting_user.reset(user_token)
-        _roles.reset(roles)
+        _roles.reset(roles_token)

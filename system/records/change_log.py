@@ -1,4 +1,4 @@
-"""Writes the rows of `sys_change` for records of the product's own tables; `tableapi.sql` does it for designed ones."""
+"""Writes the rows of `sys_change` for product tables; `tableapi.sql` writes those for designed tables."""
 
 import hashlib
 import json
@@ -18,18 +18,18 @@ CustomValues = tuple[Mapping[str, Any], Mapping[str, Any]]
 
 INSERT = (
     "INSERT INTO public.sys_change (table_key, record_id, version, operation, changed_by, old_values, new_values) "
-    "VALUES (%(table)s, %(record_id)s, %(version)s, %(operation)s, %(who)s, %(old)s, %(new)s)"
+    "VALUES (%(table)s, %(record_id)s, %(version)s, %(operation)s, %(changed_by)s, %(old)s, %(new)s)"
 )
 
 
 def write(
     operation: str, record: Any, old: Mapping[str, Any], new: Mapping[str, Any], custom: CustomValues = ({}, {})
 ) -> None:
-    """In the transaction of the write; equal values are left out. `custom` are the values of custom columns before and
-    after it, as the log has them."""
-    changed = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    """Log a write in its transaction, without unchanged values. `custom` contains the values of custom columns before
+    and after the write, in the form of the log."""
+    changed_names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     old_custom, new_custom = custom
-    is_changed = {
+    changed_custom_names = {
         name.removesuffix(HASH_SUFFIX)
         for name in {**old_custom, **new_custom}
         if old_custom.get(name) != new_custom.get(name)
@@ -39,9 +39,9 @@ def write(
         "record_id": record.pk,
         "version": record.sys_version,
         "operation": operation,
-        "who": acting_user.current(),
-        "old": Jsonb(_logged_values(old, changed) | _custom_values(old_custom, is_changed)),
-        "new": Jsonb(_logged_values(new, changed) | _custom_values(new_custom, is_changed)),
+        "changed_by": acting_user.current(),
+        "old": Jsonb(_logged_values(old, changed_names) | _custom_values(old_custom, changed_custom_names)),
+        "new": Jsonb(_logged_values(new, changed_names) | _custom_values(new_custom, changed_custom_names)),
     }
     run_named_sql(INSERT, values)
 
@@ -51,13 +51,13 @@ def _custom_values(values: Mapping[str, Any], names: set[str]) -> dict[str, Any]
 
 
 def _logged_values(values: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
-    logged: dict[str, Any] = {}
+    logged_values: dict[str, Any] = {}
     for name in names:
         value = values.get(name)
         text = value if isinstance(value, str) else json.dumps(value) if isinstance(value, dict | list) else ""
         if len(text) > MAX_VALUE_LENGTH:
-            logged[name] = text[:MAX_VALUE_LENGTH]
-            logged[name + HASH_SUFFIX] = hashlib.sha256(text.encode()).hexdigest()
+            logged_values[name] = text[:MAX_VALUE_LENGTH]
+            logged_values[name + HASH_SUFFIX] = hashlib.sha256(text.encode()).hexdigest()
         elif value is not None:
-            logged[name] = value
-    return logged
+            logged_values[name] = value
+    return logged_values

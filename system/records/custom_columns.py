@@ -1,5 +1,5 @@
-"""The columns that administrators added to the product's own tables. The Table API knows them and registers itself
-here, so that an app which it does not know can fill them."""
+"""The columns that administrators added to product tables. The Table API registers itself here, so that other apps can
+write them without importing it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ PREFIX = "x_"
 
 
 class CustomColumns(Protocol):
-    def names(self, table: str) -> frozenset[str]:
-        """Those of the table."""
+    def column_names(self, table: str) -> frozenset[str]:
+        """The names of the custom columns of a table."""
 
     def save(self, record: Record, values: Mapping[str, Any]) -> list[str]:
-        """Stores values that differ, and returns a sentence on each that is invalid. Runs in the caller's
-        transaction."""
+        """Store changed values in the caller's transaction; returns a message for each invalid value."""
 
 
 _registered: list[CustomColumns] = []
 register = _registered.append
 
 
-def names(table: str) -> frozenset[str]:
-    return _registered[0].names(table)
+def column_names(table: str) -> frozenset[str]:
+    return _registered[0].column_names(table)
 
 
 def save(record: Record, values: Mapping[str, Any]) -> list[str]:

@@ -28,17 +28,17 @@ class History(HistoricalRecords):  # type: ignore[misc]  # has no types
     """Writes no entry for a save without tracked changes, unless the record describes an untracked one."""
 
     def create_historical_record(self, instance: Any, history_type: str, using: Any = None) -> None:
-        instance.has_entry = (
+        instance.has_history_entry = (
             history_type != "~" or bool(instance.untracked_change_text) or not self._is_unchanged(instance)
         )
-        if instance.has_entry:
+        if instance.has_history_entry:
             super().create_historical_record(instance, history_type, using=using)
 
     def get_change_reason_for_object(self, instance: Any, history_type: str, using: Any) -> str | None:
         return (instance.untracked_change_text or None) if history_type == "~" else None
 
     def _is_unchanged(self, instance: Any) -> bool:
-        """The save holds the lock of the row, so no other entry can be added."""
+        """Compare with the last entry. The save holds the lock of the row, so no other entry can be added."""
         entries = getattr(type(instance), self.manager_name).filter(sys_id=instance.pk)
         last_entry = entries.order_by("-history_date", "-history_id").first()
         columns = [field.attname for field in self.fields_included(instance)]

@@ -23,7 +23,7 @@ CLONE_NEWNET = 0x40000000
 # Seconds after which the child ends itself if its parent is gone.
 ORPHANED_AFTER_S = 5
 MEMORY_CHECK_INTERVAL_S = 0.05
-# Written when the child is confined. The time of the program starts then.
+# Written when the child is confined. The program's time limit starts then.
 READY = b"\n"
 LENGTH_BYTES = 8
 # Exit code when memory runs out.
@@ -31,9 +31,9 @@ OUT_OF_MEMORY_EXIT_CODE = 87
 
 
 def confine(limits: dict[str, Any]) -> None:
-    """Afterwards no file, socket or process can be opened on any platform, because no descriptors are left.
+    """Apply all limits. Afterwards no file, socket or process can be opened, because no descriptors are left.
 
-    Every module and codec must therefore be imported before.
+    Every module and codec must therefore be imported first.
     """
     isolate_network()
     signal.alarm(int(limits["run_s"]) + ORPHANED_AFTER_S)
@@ -52,7 +52,7 @@ def confine(limits: dict[str, Any]) -> None:
 
 
 def set_limit(limit: int, value: int) -> bool:
-    """Whether the platform accepts this limit."""
+    """Set a limit. Returns False if the platform does not accept it."""
     try:
         resource.setrlimit(limit, (value, value))
     except (ValueError, OSError):
@@ -61,10 +61,10 @@ def set_limit(limit: int, value: int) -> bool:
 
 
 def isolate_network() -> None:
-    """Enters an empty network namespace where Linux permits it."""
+    """Enter an empty network namespace if Linux permits it."""
     if not sys.platform.startswith("linux"):
         return
-    with suppress(OSError, AttributeError):  # there is no descriptor for a socket either
+    with suppress(OSError, AttributeError):  # without it, no descriptor is left for a socket anyway
         flags = CLONE_NEWNET if os.geteuid() == 0 else CLONE_NEWNET | CLONE_NEWUSER
         ctypes.CDLL(None, use_errno=True).unshare(flags)
 

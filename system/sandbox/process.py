@@ -20,7 +20,7 @@ CHILD_SCRIPT = Path(child.__file__)
 # The signals with which libraries abort a process that is out of memory.
 MEMORY_SIGNALS = (signal.SIGABRT, signal.SIGTRAP, signal.SIGILL)
 TIME_SIGNALS = (signal.SIGKILL, signal.SIGXCPU, signal.SIGALRM)
-# A child with a smaller share of a processor was starved by other processes.
+# A child with a smaller share of a processor was starved of CPU time by other processes.
 MIN_CPU_SHARE = 0.3
 
 
@@ -44,7 +44,7 @@ class RunStatus(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """How a run ended. `was_starved`: it was killed after hardly any CPU time, so it may succeed later."""
+    """The result of a run. `was_starved` means that it was killed after hardly any CPU time, so a retry may succeed."""
 
     status: RunStatus
     output: bytes = b""
@@ -92,7 +92,7 @@ def run(program: Path, arguments: Sequence[str], data: bytes, limits: RunLimits,
 
 
 def start(program: Path, arguments: Sequence[str], limits: RunLimits) -> subprocess.Popen[bytes]:
-    """-I, -S and an empty environment keep folders, variables and secrets of the product from the child."""
+    """Start the child. -I, -S and an empty environment hide the product's folders, variables and secrets."""
     limits_json = json.dumps({"memory": limits.memory_bytes, "cpu_s": limits.cpu_s, "run_s": limits.run_s})
     return subprocess.Popen(
         [sys.executable, "-I", "-S", "-B", str(CHILD_SCRIPT), str(program), limits_json, *arguments],
@@ -106,7 +106,7 @@ def start(program: Path, arguments: Sequence[str], limits: RunLimits) -> subproc
 
 
 def exchange(process: subprocess.Popen[bytes], data: bytes, max_bytes: int) -> tuple[int, bytes | None]:
-    """Writes the input and reads the output, with its announced length; None if the output is not complete."""
+    """Write the input, and read the length and the bytes of the output; None if the output is incomplete."""
     assert process.stdin is not None
     try:
         with process.stdin as stdin:
@@ -134,13 +134,13 @@ def status_of(exit_code: int, was_killed: bool) -> RunStatus:
 
 
 def wait_for_exit(process: subprocess.Popen[bytes]) -> None:
-    """Waits for the child to end, for its exit code, without reaping it, so that its process ID is not reused."""
+    """Wait until the child has an exit code, without reaping it, so that its process ID is not reused."""
     if hasattr(os, "waitid"):
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
 
 def kill(process: subprocess.Popen[bytes]) -> tuple[int, float]:
-    """Kills the child and its group; returns the exit code and the CPU time that it used."""
+    """Kill the child and its group. Returns its exit code and CPU time."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):

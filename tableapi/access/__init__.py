@@ -1,1 +1,1 @@
-"""Rules become decisions, and a table as one caller sees it. Pure."""
+"""Evaluates access rules and shows each caller only what they may see. Pure."""

@@ -1,4 +1,4 @@
-"""The only access to tables: a table as one caller sees it. Code behind it cannot see anything else. Pure."""
+"""The only way to look up tables for a caller: it returns only what the caller's roles may see. Pure."""
 
 from collections.abc import Callable, Hashable
 from typing import TypeVar
@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 
 class CallerView:
-    """What holders of these roles see of a catalogue (a `ReadScope`); the catalogue holds their statements."""
+    """The tables and columns of a catalogue that callers with these roles can see. Implements `ReadScope`."""
 
     def __init__(self, catalogue: Catalogue, role_names: frozenset[str]) -> None:
         self.catalogue = catalogue
@@ -25,7 +25,7 @@ class CallerView:
 
     @property
     def weight(self) -> int:
-        """About the bytes it takes when it has a decision for every column."""
+        """The approximate size in bytes once every column has a decision."""
         return BYTES_PER_COLUMN * (1 + self.catalogue.column_count)
 
     def column(self, table: Table, name: str) -> tuple[Column, Decision] | None:
@@ -46,14 +46,14 @@ class CallerView:
         return self.record_decision(table) != NEVER
 
     def open_table(self, name: str) -> Table:
-        """The table for this caller; the same 404 for a missing table and one that they cannot see."""
+        """Return the table, or raise the same 404 whether it is missing or hidden from the caller."""
         table = self.table(name)
         if table is None:
             raise NotFound("There is no such table.", code="table_not_found")
         return table
 
     def cached(self, key: Hashable, make: Callable[[], Item]) -> Item:
-        """The item of this key, made once: plans and statements depend on the shape of a request only."""
+        """Return the cached item, or make it. Plans and statements depend only on the shape of a request."""
         item: Item = self.catalogue.caches.statements.get_or_make((self.role_names, key), make)
         return item
 
@@ -64,5 +64,5 @@ def view_for(catalogue: Catalogue, role_names: frozenset[str]) -> CallerView:
 
 
 def record_not_found() -> NotFound:
-    """The same for a missing record and one that the caller cannot read."""
+    """The error for both a missing record and one that the caller cannot read."""
     return NotFound("There is no such record.", code="record_not_found")

@@ -1,4 +1,4 @@
-"""Decides what a caller may do: evaluates the levels of access rules to decisions for the SQL. Pure."""
+"""Decides what a caller may do: evaluates access rules into decisions that the SQL applies. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -40,24 +40,24 @@ CATALOGUE_TABLES = (
 FIXED_WRITERS: dict[str, frozenset[str]] = {
     **dict.fromkeys((*CATALOGUE_TABLES, "sys_role", "sys_user_role", "sys_property"), ONLY_ADMIN),
     "oidc_setting": ONLY_ADMIN | {"sso_admin"},
-    # They can delete it; its values come from the provider only, so every column is read-only.
+    # These roles can delete certificates. Every column is read-only, because the provider supplies the values.
     "idp_certificate": ONLY_ADMIN | {"sso_admin"},
     # "no view, endpoint or admin page can change or delete an entry".
     "sys_deletion_log": frozenset(),
 }
-# "payload for admin only": it holds values of every column, rules or not.
+# "payload for admin only": it contains the values of all columns, regardless of rules.
 FIXED_READERS: dict[tuple[str, str], frozenset[str]] = {("sys_deletion_log", "payload"): ONLY_ADMIN}
 
-# Only the rules of these tables count: their records are reached through the records that they belong to.
+# These tables are listed only for their rules: their records are read through the records that they belong to.
 HIDDEN_TABLES = frozenset({"sys_comment"})
 
 RuleLevel = tuple[str, str | None, str]
-# The result of a level: all records, or those that meet the condition of one of these rules.
+# The result of a level: all records, or those that match the condition of one of these rules.
 LevelOutcome = AlwaysAllowed | tuple[Rule, ...]
 
 
 class Permissions:
-    """Everything that holders of these roles may do; each decision is made once and cached."""
+    """What callers with these roles may do. Each decision is computed once and cached."""
 
     def __init__(self, catalogue: Catalogue, role_names: frozenset[str]) -> None:
         self.catalogue = catalogue
@@ -79,7 +79,7 @@ class Permissions:
         return self._records[key]
 
     def column_decision(self, operation: str, table: Table, column: Column) -> Decision:
-        """The records among those on which the operation is allowed on this column."""
+        """Of the records in `record_decision`, those where the operation is also allowed on this column."""
         key = (operation, table.name, column.name)
         if key not in self._columns:
             fixed_roles = FIXED_READERS.get((table.name, column.name))
@@ -91,16 +91,16 @@ class Permissions:
                 )
         return self._columns[key]
 
-    def is_known(self, table: Table, column: Column) -> bool:
-        """Whether the column exists for a caller who sends it. Callers who may create but not read see no record; for
-        them the rules of columns alone decide."""
+    def can_see_column(self, table: Table, column: Column) -> bool:
+        """Whether the caller may use the column in a request. If they can create but not read records, only the column
+        rules decide."""
         if self.record_decision(READ, table) != NEVER:
             return self.column_decision(READ, table, column) != NEVER
         fixed_roles = FIXED_READERS.get((table.name, column.name))
         if fixed_roles is not None and not fixed_roles & self.role_names:
             return False
         family = (self.catalogue.tables[name] for name in table.family)
-        return any(self._is_open(member, self._column_outcome(READ, member, column.name)) for member in family)
+        return any(self._may_allow(member, self._column_outcome(READ, member, column.name)) for member in family)
 
     def can_see_table(self, table: Table) -> bool:
         """ "A table is there for a caller who holds the roles of a rule of any operation on it." """
@@ -109,29 +109,29 @@ class Permissions:
         return any(self.record_decision(operation, table) != NEVER for operation in OPERATIONS)
 
     def _record_outcome(self, operation: str, member: Table) -> LevelOutcome:
-        outcome = self._first_outcome((operation, name, RECORD_LEVEL) for name in self._tables_upwards(member))
+        outcome = self._first_outcome((operation, name, RECORD_LEVEL) for name in self._rule_tables(member))
         # "Record without any rule: denied." "admin passes a level that has no rule".
         return outcome if outcome is not None else ALWAYS if self.is_admin else ()
 
     def _visible_column_outcome(self, operation: str, member: Table, column: str) -> LevelOutcome:
-        """No rule opens a column of a table whose records the caller never sees."""
-        is_open = self._is_open(member, self._record_outcome(operation, member))
-        return self._column_outcome(operation, member, column) if is_open else ()
+        """The column outcome, or no rules if the operation is allowed on no record of the table."""
+        may_allow = self._may_allow(member, self._record_outcome(operation, member))
+        return self._column_outcome(operation, member, column) if may_allow else ()
 
     def _column_outcome(self, operation: str, member: Table, column: str) -> LevelOutcome:
-        tables = self._tables_upwards(member)
-        # Who may write users in general must not write what an administrator added: a rule has to name the column.
+        tables = self._rule_tables(member)
+        # Permission to write all columns does not include custom columns: a rule must name them.
         needs_own_rule = operation in (CREATE, WRITE) and column in member.columns and member.columns[column].is_custom
         names = (column,) if needs_own_rule else (column, ANY_COLUMN)
         outcome = self._first_outcome((operation, table, name) for name in names for table in tables)
         # "Column without any rule: allowed where the record is."
         return outcome if outcome is not None else () if needs_own_rule else ALWAYS
 
-    def _tables_upwards(self, member: Table) -> tuple[str | None, ...]:
+    def _rule_tables(self, member: Table) -> tuple[str | None, ...]:
         return member.lineage if member.is_system else (*member.lineage, ANY_TABLE)
 
     def _first_outcome(self, levels: Iterable[RuleLevel]) -> LevelOutcome | None:
-        """The outcome of the first of these levels that has a rule."""
+        """The outcome of the first level that has a rule."""
         rules = next(filter(None, map(self.catalogue.rules_by_level.get, levels)), None)
         if rules is None:
             return None
@@ -140,8 +140,8 @@ class Permissions:
         applicable = [rule for rule in rules if not rule.is_broken and (not rule.roles or rule.roles & self.role_names)]
         return ALWAYS if any(not rule.condition for rule in applicable) else tuple(applicable)
 
-    def _is_open(self, member: Table, outcome: LevelOutcome) -> bool:
-        """Whether a record of this very table might pass; a rule that does not fit the table opens none."""
+    def _may_allow(self, member: Table, outcome: LevelOutcome) -> bool:
+        """Whether a record of exactly this table might be allowed. Rules that do not fit the table are ignored."""
         return isinstance(outcome, AlwaysAllowed) or any(self._condition_fits(member, rule.query) for rule in outcome)
 
     def _decide(self, table: Table, outcome_of: Callable[[Table], LevelOutcome]) -> Decision:
@@ -156,7 +156,7 @@ class Permissions:
         return ALWAYS if cases == (DecisionCase(None, None),) else ConditionalDecision(cases)
 
     def _case(self, table: Table, group: list[Table], outcome: LevelOutcome, is_only: bool) -> DecisionCase | None:
-        """The case of the tables in this family that have the same outcome."""
+        """The case for the tables of a family that share an outcome."""
         tables = None if is_only else tuple(sorted(member.id for member in group))
         if isinstance(outcome, AlwaysAllowed):
             return DecisionCase(tables, None)
@@ -168,7 +168,7 @@ class Permissions:
             if self._condition_fits(table, rule.query):
                 yield self._resolve_condition(table, rule.query)
             else:
-                # Its condition names columns that only the extending tables have.
+                # The condition names columns that only child tables have.
                 yield from (
                     ChildTablePredicate(child, self._resolve_condition(child, rule.query))
                     for child in group
@@ -184,18 +184,18 @@ class Permissions:
         try:
             check_query(self._scope, table, query)
         except (QueryError, BadRequest):
-            return False  # "fails closed": a rule that does not fit never holds
+            return False  # "fails closed": a rule that does not fit never matches
         return True
 
 
 def check_query(scope: RuleScope, table: Table, query: Query) -> None:
-    """Raise for names and values that do not fit the table."""
+    """Raise an error if a name or value does not fit the table."""
     for predicate in predicates_in(scope, table, query):
         check_values(predicate)
 
 
 def predicates_in(scope: ReadScope, table: Table, query: Query) -> Iterator[Predicate]:
-    """Every condition of a query, with its columns."""
+    """Yield each condition of a query with its resolved columns."""
     condition = resolve_query(scope, table, query)
     if condition is not None:
         yield from predicates_of(condition)

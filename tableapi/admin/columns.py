@@ -11,7 +11,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
 from system.admin_site.history_page import RelatedRecords
 from tableapi.admin.design_base import DesignAdmin, DesignFormSet, PerTableAdmin
-from tableapi.catalogue.column_types import names_where
+from tableapi.catalogue.column_types import type_names_where
 from tableapi.database import catalogue_loader
 from tableapi.ddl import schema_editor
 from tableapi.design import column_usages
@@ -19,13 +19,13 @@ from tableapi.models import Choice, Column, Rule, validation
 
 # Fields that only some types use, with these types; the form hides them for other types.
 TYPES_BY_FIELD = {
-    "reference_table": names_where(lambda row: row.has_target),
-    "is_unique": names_where(lambda row: row.can_be_unique),
-    "is_indexed": names_where(lambda row: row.can_be_indexed),
-    "is_display": names_where(lambda row: row.can_be_display),
-    "default_value": names_where(lambda row: row.has_default),
-    "max_length": names_where(lambda row: row.has_max_length),
-    "choices": names_where(lambda row: row.has_choices),
+    "reference_table": type_names_where(lambda row: row.has_target),
+    "is_unique": type_names_where(lambda row: row.can_be_unique),
+    "is_indexed": type_names_where(lambda row: row.can_be_indexed),
+    "is_display": type_names_where(lambda row: row.can_be_display),
+    "default_value": type_names_where(lambda row: row.has_default),
+    "max_length": type_names_where(lambda row: row.has_max_length),
+    "choices": type_names_where(lambda row: row.has_choices),
 }
 
 
@@ -49,8 +49,7 @@ USAGE_TEXTS = {
 
 
 def _remaining_usages(column: Column) -> Iterator[str]:
-    """Rules and views that are not deleted with the column, but change. A rule whose condition loses a column fails
-    closed."""
+    """Describe the rules and views that stay but are affected. A rule whose condition loses a column fails closed."""
     catalogue = catalogue_loader.reload_if_changed()
     definition = catalogue.tables[column.table.name].columns[column.name]
     usages = {rule.id: usage for rule, usage in column_usages.rules_using(catalogue, definition)}
@@ -87,7 +86,7 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
 
     @admin.display(description="Options")
     def options(self, column: Column) -> str:
-        """In words, because a column of check marks for each option would be too wide for a phone."""
+        """Options as words, because a column of check marks per option would be too wide for a phone."""
         names = ("is_display", "mandatory", "read_only", "is_unique", "is_indexed")
         fields = [Column._meta.get_field(name) for name in names if getattr(column, name)]
         return ", ".join(str(field.verbose_name) for field in fields)  # type: ignore[union-attr]
@@ -112,11 +111,11 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
             )
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        objects, *rest = super().get_deleted_objects(objs, request)
+        objects, *other_results = super().get_deleted_objects(objs, request)
         deleted = [f"The values of {column} in {schema_editor.count_values(column)} record(s)" for column in objs]
         deleted += [f"The access rule “{rule}”" for column in objs for rule in Rule.for_column(column)]
         remaining = [text for column in objs for text in _remaining_usages(column)]
-        return [*objects, *deleted, *remaining], *rest
+        return [*objects, *deleted, *remaining], *other_results
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         is_html = obj is not None and obj.column_type.is_html
@@ -144,9 +143,9 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
             "is_unique": "No two records can have the same value. Case is ignored.",
             "is_indexed": "Speeds up filtering and sorting. Makes text searchable by word.",
             "is_display": "References to a record show this value. Only one column of a table can have this option.",
-            "default_value": "The value of new records if the request does not set one. For dates and times also "
-            "javascript:gs.now() or javascript:gs.daysAgo(-7), for a user javascript:gs.getUserID(), for the record's "
-            "number javascript:getNextObjNumberPadded().",
+            "default_value": "The value of new records if the request does not set one. Dates and times also accept "
+            "javascript:gs.now() or javascript:gs.daysAgo(-7), user references javascript:gs.getUserID(), and strings "
+            "javascript:getNextObjNumberPadded() for the record's number.",
             "max_length": "In characters, for text only. Leave empty for no limit.",
             "converted_from_text": "Callers still receive plain text, as before the conversion to formatted text.",
         }

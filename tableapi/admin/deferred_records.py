@@ -1,4 +1,4 @@
-"""Admin page of records that wait to be created, or could not be."""
+"""Admin page of deferred records that are waiting to be created or could not be created."""
 
 from django.contrib import admin
 
@@ -9,7 +9,7 @@ from tableapi.models import DeferredRecord
 
 @admin.register(DeferredRecord)
 class DeferredRecordAdmin(ReadOnlyAdmin):
-    """Without the values, because access rules may hide them from users who can open this page."""
+    """Does not show the values, because access rules may hide them from users who can open this page."""
 
     empty_list_text = "Records that are waiting to be created in the background, or could not be created."
 

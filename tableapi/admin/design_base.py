@@ -1,4 +1,4 @@
-"""Bases of the admin pages of columns, rules, tables and views."""
+"""Base classes for the admin pages of tables, columns, rules and views."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +29,7 @@ class CatalogueAdmin(HistoryAdmin):
 
 
 def add_errors(form: Any, check: Callable[..., None], *values: Any) -> None:
-    """Report what the check refuses on the form."""
+    """Run the check and add its validation errors to the form."""
     try:
         check(*values)
     except ValidationError as error:
@@ -37,7 +37,7 @@ def add_errors(form: Any, check: Callable[..., None], *values: Any) -> None:
 
 
 class CatalogueForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Makes the checks with the catalogue, too."""
+    """Also runs the checks against the catalogue."""
 
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]  # not in the stubs
@@ -45,8 +45,8 @@ class CatalogueForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class PerTableAdmin(CatalogueAdmin):
-    """For records that belong to a table: adding one from a list filtered by table prefills the table, and leads back
-    to that list."""
+    """For records that belong to a table. Adding one from a list filtered by table prefills the table and returns to
+    that list."""
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         initial: dict[str, Any] = super().get_changeform_initial_data(request)
@@ -61,17 +61,17 @@ class PerTableAdmin(CatalogueAdmin):
 
 
 class DesignAdmin(CatalogueAdmin):
-    """For tables and columns. Only the label of those of the product can be changed."""
+    """For tables and columns. For those that the product defines, only the label can be changed."""
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         names = super().get_readonly_fields(request, obj)
         if obj is None:
             return names
-        fixed = [name for name in self.fields if name != "label"] if _is_of_product(obj) else obj.fixed_fields
-        return (*names, *(name for name in fixed if name in self.fields and name not in names))
+        fixed_names = [name for name in self.fields if name != "label"] if _is_from_product(obj) else obj.fixed_fields
+        return (*names, *(name for name in fixed_names if name in self.fields and name not in names))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        is_deletable = obj is None or not _is_of_product(obj)
+        is_deletable = obj is None or not _is_from_product(obj)
         return is_deletable and bool(super().has_delete_permission(request, obj))
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
@@ -81,7 +81,7 @@ class DesignAdmin(CatalogueAdmin):
         return super().formfield_for_foreignkey(db_field, request, **options)
 
 
-def _is_of_product(obj: Table | Column) -> bool:
+def _is_from_product(obj: Table | Column) -> bool:
     return obj.is_system if isinstance(obj, Table) else not obj.is_designed
 
 

@@ -17,7 +17,7 @@ from tableapi.read import pipeline
 from tableapi.read.context import Caller
 
 PAGE_SIZE = 50
-# Empty columns are left out of the list; the page of one record has all columns.
+# The list omits empty columns; the page of a single record shows all columns.
 MAX_COLUMNS = 20
 MAX_VALUE_LENGTH = 200
 OUTPUT_OPTIONS = {"sysparm_display_value": "all", "sysparm_exclude_reference_link": "1"}
@@ -65,7 +65,7 @@ def read_list(user: User, table_name: str, query: str, page: str) -> RecordList:
 
 
 def hidden_columns(table: models.Table) -> list[str]:
-    """The columns with secrets, which nobody can read."""
+    """The names of password and secret columns, which cannot be read."""
     catalogue = catalogue_loader.reload_if_changed()
     return [column.name for column in catalogue.tables[table.name].columns.values() if not column.is_readable]
 
@@ -81,7 +81,7 @@ def _query_parameters(values: dict[str, str]) -> MultiValueDict[str, str]:
 
 
 def as_text(output: Any) -> str:
-    """A value with its display value, as people read it.
+    """The display value as text, or the value if there is no display value.
 
     >>> as_text({"value": "1", "display_value": "New"}), as_text({"value": "17161234", "display_value": None})
     ('New', '17161234')

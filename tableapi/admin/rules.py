@@ -21,7 +21,7 @@ from tableapi.models import Rule
 
 CONDITION_HELP = (
     "An encoded query, such as assigned_userDYNAMICme^active=true. Leave empty to match every record. "
-    "Sorting by a column whose rule has a condition cannot use the index of the column."
+    "Sorting by a column whose rule has a condition cannot use the column's index."
 )
 
 
@@ -40,10 +40,10 @@ class RuleForm(CatalogueForm):
 
 
 @USAGE_FINDERS.register
-def rules_of(role: Role) -> Iterator[str]:
+def rule_usages(role: Role) -> Iterator[str]:
     for rule in Rule.objects.filter(roles__contains=[role.pk]).select_related("table"):
-        # The rule is not deleted: it fails closed for this role, and its other roles remain.
-        effect = "apply only to its other roles" if len(rule.roles) > 1 else "apply to nobody"
+        # The rule stays: it fails closed for this role and still applies to its other roles.
+        effect = "apply only to its other roles" if len(rule.roles) > 1 else "no longer apply to anyone"
         yield f"Not deleted: the access rule “{rule}”, which will {effect}"
 
 
@@ -80,7 +80,7 @@ class RuleAdmin(PerTableAdmin):
 
     @admin.display(description="Condition", ordering="condition")
     def checked_condition(self, rule: Rule) -> str:
-        """With the error if the condition has become invalid, for example because a column was deleted."""
+        """The condition, with an error if it has become invalid, for example because a column was deleted."""
         if not rule.condition:
             return ""
         try:
@@ -94,5 +94,5 @@ class RuleAdmin(PerTableAdmin):
     @admin.display(description="Roles")
     def role_list(self, rule: Any) -> str:
         if rule.roles and not rule.role_names:
-            return "nobody (all roles were deleted)"
+            return "no one (all roles were deleted)"
         return ", ".join(rule.role_names) or "any signed-in user"

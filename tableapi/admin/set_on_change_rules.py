@@ -17,7 +17,7 @@ class SetOnChangeRuleForm(CatalogueForm):
 @admin.register(SetRule)
 class SetOnChangeRuleAdmin(CatalogueAdmin):
     form = SetOnChangeRuleForm
-    empty_list_text = "A set-on-change rule sets a column when another one changes, such as the time of closing."
+    empty_list_text = "Rules that set one column when another changes, such as the closing time when the state changes."
     list_display = ("column", "watched", "value", "set_to", "clears")
     list_select_related = ("column__table", "watched__table")
     search_fields = ("column__name", "column__table__name")

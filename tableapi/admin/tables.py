@@ -51,7 +51,7 @@ class TableAdmin(DesignAdmin):
         if other := others.first():
             messages.warning(
                 request,
-                f"{other.name} has the same number prefix, {obj.number_prefix}. Numbers can occur in both tables.",
+                f"{other.name} has the same number prefix, {obj.number_prefix}. Both tables can have the same numbers.",
             )
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
@@ -74,7 +74,7 @@ class TableAdmin(DesignAdmin):
     @admin.display(description="Records")
     def record_link(self, table: Table) -> str:
         if table.name in HIDDEN_TABLES:
-            return "Read through the records that they belong to"
+            return "Available only through the records that they belong to"
         url = reverse("admin:tableapi_table_records", args=[table.pk])
         return format_html('<a class="sb-link" href="{}">Show records</a>', url)
 
@@ -92,7 +92,7 @@ class TableAdmin(DesignAdmin):
     def rule_links(self, table: Table) -> str:
         count = table.rules.count()
         links = self._links("rule", table, count)
-        return links if _is_read_by_rules(table) else format_html("{} · {}", links, NO_READ_RULE)
+        return links if _has_read_rule(table) else format_html("{} · {}", links, NO_READ_RULE)
 
     def _links(self, model_name: str, table: Table, count: int, *, can_add: bool = True) -> str:
         list_url = f"{reverse(f'admin:tableapi_{model_name}_changelist')}?{urlencode({TABLE_FILTER: table.pk})}"
@@ -105,7 +105,7 @@ class TableAdmin(DesignAdmin):
         return [path("<path:object_id>/records/", view, name="tableapi_table_records"), *super().get_urls()]
 
     def records_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """The records of the table, or the one with the id in the parameter `record`."""
+        """Show the table's records, or the record whose id is in the `record` parameter."""
         table = self.get_object(request, object_id)
         if not self.has_view_permission(request, table):
             raise PermissionDenied
@@ -135,8 +135,8 @@ class TableAdmin(DesignAdmin):
         return super().delete_view(request, object_id, *positional, **named)
 
 
-def _is_read_by_rules(table: Table) -> bool:
-    """Whether an active read rule applies to the records. Rules for any table apply to designed tables only."""
+def _has_read_rule(table: Table) -> bool:
+    """Whether an active read rule applies to the records. Rules for any table apply only to designed tables."""
     in_lineage = Q(table__in=table.lineage)
     applies = in_lineage if table.is_system else in_lineage | Q(table=None)
     return Rule.objects.filter(applies, operation=Rule.Operation.READ, column_name="", active=True).exists()

@@ -15,7 +15,7 @@ from tableapi.models import View, ViewColumn
 
 class PathForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, Any]:
-        """Checks the path first, so that an invalid path is not reported as a duplicate as well."""
+        """Checks the path first, because an invalid path should not also be reported as a duplicate."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if path := cleaned.get("path"):
             add_errors(self, catalogue_checks.check_path_in_view, self.instance, path)
@@ -24,8 +24,8 @@ class PathForm(forms.ModelForm):  # type: ignore[type-arg]
 
 class PathFormSet(DesignFormSet):
     def clean(self) -> None:
-        """Checks the paths of a new view, which the forms cannot look up. Each invalid path is reported at its form,
-        too many joins at the last form."""
+        """Checks the paths of a view that is not saved yet. Invalid paths are reported on their own form, too many
+        joins on the last form."""
         super().clean()
         if not self.instance.is_new or self.instance.table_id is None:
             return

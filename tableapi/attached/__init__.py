@@ -1,1 +1,1 @@
-"""What people add to a record without changing it: comments, attachments, followers."""
+"""Comments, attachments and followers of records, and the restoring of deleted records."""

@@ -1,4 +1,4 @@
-"""Files attached to records, stored in pieces in the transaction of the record, so that one backup holds all."""
+"""Files attached to records. The database stores their bytes in pieces, so a database backup includes them."""
 
 import hashlib
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from tableapi.models import Attachment
 from tableapi.query.parameters import RawParameters
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
-from tableapi.read.entry_pages import EntryPage, time_text
+from tableapi.read.entry_pages import EntryPage, format_time
 
 from .media_types import SAMPLE_BYTES, media_type
 from .records import open_record, open_writable_record
@@ -28,7 +28,7 @@ def read_attachments(catalogue: Catalogue, caller: Caller, table: str, sys_id: s
 
 
 @on_current_catalogue
-def check_attachable(catalogue: Catalogue, caller: Caller, table: str, sys_id: str) -> None:
+def check_can_attach(catalogue: Catalogue, caller: Caller, table: str, sys_id: str) -> None:
     with transaction.atomic():
         open_writable_record(catalogue, caller, table, sys_id)
 
@@ -45,7 +45,7 @@ def create_attachment(catalogue: Catalogue, caller: Caller, table: str, sys_id: 
     with transaction.atomic():
         record = open_writable_record(catalogue, caller, table, sys_id)
         attachment = Attachment(
-            **record.columns,
+            **record.key_columns,
             file_name=file_name,
             content_type=content_type,
             size=upload.size,
@@ -73,16 +73,16 @@ def delete_attachment(catalogue: Catalogue, caller: Caller, table: str, sys_id: 
 
 
 def content_of(attachment: Attachment) -> Iterator[bytes]:
-    """The bytes, piece by piece. They end early if somebody deletes the attachment at the same time."""
+    """Yield the bytes in pieces. Ends early if the attachment is deleted concurrently."""
     statement = "SELECT data FROM public.sys_attachment_piece WHERE attachment_id = %s AND number = %s"
-    read, number = 0, 0
-    while read < attachment.size:
+    bytes_read, number = 0, 0
+    while bytes_read < attachment.size:
         with server_binding_cursor() as cursor:
             row = cursor.execute(statement, [attachment.pk, number], binary=True).fetchone()
         if row is None:
             return
         yield row[0]
-        read, number = read + len(row[0]), number + 1
+        bytes_read, number = bytes_read + len(row[0]), number + 1
 
 
 def attachment_entry(attachment: Attachment) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def attachment_entry(attachment: Attachment) -> dict[str, Any]:
         "content_type": attachment.content_type,
         "size": attachment.size,
         "sha256": attachment.sha256,
-        "sys_created_at": time_text(attachment.sys_created_at),
+        "sys_created_at": format_time(attachment.sys_created_at),
         "sys_created_by": attachment.sys_created_by,
     }
 
@@ -100,7 +100,7 @@ def attachment_entry(attachment: Attachment) -> dict[str, Any]:
 def _checked_type(upload: Upload, file_name: str) -> str:
     upload.file.seek(0)
     content_type = media_type(upload.file.read(SAMPLE_BYTES), file_name)
-    allowed = properties.get(ATTACHMENT_TYPES)
-    if allowed and content_type not in allowed:
+    allowed_types = properties.get(ATTACHMENT_TYPES)
+    if allowed_types and content_type not in allowed_types:
         raise UnsupportedMediaType(f"Attachments of the type {content_type} are not allowed.", field="file")
     return content_type

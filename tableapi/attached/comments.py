@@ -1,4 +1,4 @@
-"""Comments on records: for whoever may read the record; created under the rules of `sys_comment`."""
+"""Comments on records. Readers of the record can see them; the rules of `sys_comment` decide who can add one."""
 
 import re
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 
 from system.errors import AccessDenied, InvalidInput
-from system.http.request_body import InvalidJson
+from system.strict_json import InvalidJson
 from tableapi.catalogue.definitions import CREATE, USER_TABLE, Catalogue
 from tableapi.database import statement_runner
 from tableapi.models import Comment
@@ -15,12 +15,12 @@ from tableapi.query.expressions import ALWAYS, NEVER
 from tableapi.query.parameters import RawParameters
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller, ReadContext
-from tableapi.read.entry_pages import EntryPage, time_text
+from tableapi.read.entry_pages import EntryPage, format_time
 from tableapi.write import permission_queries
 
 from .records import OpenRecord, open_record
 
-# A login after an @ that does not follow a word, as in an email address.
+# A login after an @, unless the @ follows a word, as in an email address.
 MENTION = re.compile(r"(?<![\w.@+-])@([\w.@+-]*\w)")
 MAX_MENTIONS = 20
 
@@ -32,23 +32,23 @@ def read_comments(catalogue: Catalogue, caller: Caller, table: str, sys_id: str,
 
 @on_current_catalogue
 def create_comment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, body: Any) -> dict[str, Any]:
-    text = _parse(body)
+    text = _parse_text(body)
     with transaction.atomic():
-        record = open_record(catalogue, caller, table, sys_id, locks=True)
+        record = open_record(catalogue, caller, table, sys_id, lock=True)
         permissions, comments = record.context.view.permissions, catalogue.tables.get(Comment._meta.db_table)
         if comments is None or not comments.is_system:
-            raise _denied()  # a designed table has the name
+            raise _denied_error()  # a designed table has this name
         decision = permissions.record_decision(CREATE, comments)
         if decision == NEVER:
-            raise _denied()
+            raise _denied_error()
         mentions = _mentioned_users(record.context, text)
-        comment = Comment(**record.columns, text=text, mentions=mentions)
+        comment = Comment(**record.key_columns, text=text, mentions=mentions)
         comment.save()
         if decision != ALWAYS:
             statement = permission_queries.allowed_statement(permissions, comments, CREATE, ())
             ((is_allowed,),) = statement_runner.fetch(statement, record.context.inputs(sys_id=comment.pk))
             if not is_allowed:
-                raise _denied()
+                raise _denied_error()
         return comment_entry(comment)
 
 
@@ -56,10 +56,10 @@ def create_comment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str
 def change_comment(
     catalogue: Catalogue, caller: Caller, table: str, sys_id: str, comment_id: str, body: Any
 ) -> dict[str, Any]:
-    text = _parse(body)
+    text = _parse_text(body)
     with transaction.atomic():
         record = open_record(catalogue, caller, table, sys_id)
-        comment = _lock_changeable_comment(record, comment_id, "change", may_be_admin=False)
+        comment = _lock_changeable_comment(record, comment_id, "change", allow_admin=False)
         comment.text, comment.mentions = text, _mentioned_users(record.context, text)
         comment.save()
         return comment_entry(comment)
@@ -69,7 +69,7 @@ def change_comment(
 def delete_comment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, comment_id: str) -> None:
     with transaction.atomic():
         record = open_record(catalogue, caller, table, sys_id)
-        _lock_changeable_comment(record, comment_id, "delete", may_be_admin=True).delete()
+        _lock_changeable_comment(record, comment_id, "delete", allow_admin=True).delete()
 
 
 def comment_entry(comment: Comment) -> dict[str, Any]:
@@ -77,25 +77,25 @@ def comment_entry(comment: Comment) -> dict[str, Any]:
         "sys_id": comment.pk,
         "text": comment.text,
         "mentions": comment.mentions,
-        "sys_created_at": time_text(comment.sys_created_at),
+        "sys_created_at": format_time(comment.sys_created_at),
         "sys_created_by": comment.sys_created_by,
-        "sys_updated_at": time_text(comment.sys_updated_at),
+        "sys_updated_at": format_time(comment.sys_updated_at),
     }
 
 
-def _lock_changeable_comment(record: OpenRecord, comment_id: str, verb: str, *, may_be_admin: bool) -> Comment:
-    comment = record.row(Comment, comment_id, locks=True)
-    is_admin = may_be_admin and record.context.view.permissions.is_admin
+def _lock_changeable_comment(record: OpenRecord, comment_id: str, verb: str, *, allow_admin: bool) -> Comment:
+    comment = record.row(Comment, comment_id, lock=True)
+    is_admin = allow_admin and record.context.view.permissions.is_admin
     if comment.sys_created_by != record.context.caller.user_id and not is_admin:
         raise AccessDenied(f"You can only {verb} your own comments.")
     return comment
 
 
-def _denied() -> AccessDenied:
+def _denied_error() -> AccessDenied:
     return AccessDenied("You are not allowed to comment on this record.")
 
 
-def _parse(body: Any) -> str:
+def _parse_text(body: Any) -> str:
     if not isinstance(body, dict) or body.keys() != {"text"}:
         raise InvalidJson('The body must be a JSON object with "text" only.')
     text = body["text"]
@@ -109,7 +109,7 @@ def _parse(body: Any) -> str:
 
 
 def _mentioned_users(context: ReadContext, text: str) -> list[str]:
-    """The ids of the mentioned users whom the author may read, with their login."""
+    """The ids of the mentioned users whose record and login the author can read."""
     logins = list(dict.fromkeys(MENTION.findall(text)))
     if len(logins) > MAX_MENTIONS:
         raise InvalidInput(f"A comment can mention at most {MAX_MENTIONS} users.", field="text")

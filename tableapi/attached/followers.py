@@ -1,4 +1,4 @@
-"""Who follows a record, and is notified of its changes."""
+"""Lets callers follow a record in order to be notified of its changes."""
 
 from django.db import transaction
 
@@ -13,17 +13,17 @@ from .records import open_record
 @on_current_catalogue
 def is_following(catalogue: Catalogue, caller: Caller, table: str, sys_id: str) -> bool:
     record = open_record(catalogue, caller, table, sys_id)
-    return Follower.objects.filter(**record.columns, user_id=caller.user_id).exists()
+    return Follower.objects.filter(**record.key_columns, user_id=caller.user_id).exists()
 
 
 @on_current_catalogue
 def follow(catalogue: Catalogue, caller: Caller, table: str, sys_id: str) -> None:
     with transaction.atomic():
-        record = open_record(catalogue, caller, table, sys_id, locks=True)
-        Follower.objects.bulk_create([Follower(**record.columns, user_id=caller.user_id)], ignore_conflicts=True)
+        record = open_record(catalogue, caller, table, sys_id, lock=True)
+        Follower.objects.bulk_create([Follower(**record.key_columns, user_id=caller.user_id)], ignore_conflicts=True)
 
 
 @on_current_catalogue
 def unfollow(catalogue: Catalogue, caller: Caller, table: str, sys_id: str) -> None:
     record = open_record(catalogue, caller, table, sys_id)
-    Follower.objects.filter(**record.columns, user_id=caller.user_id).delete()
+    Follower.objects.filter(**record.key_columns, user_id=caller.user_id).delete()

@@ -1,6 +1,6 @@
-"""Recognizes the media type of a file by its first bytes. Pure.
+"""Detects the media type of a file from its first bytes. Pure.
 
-A browser shows images only; everything else is downloaded, so a coarse answer is enough.
+Browsers display only images; all other files are downloaded, so a rough type is enough.
 """
 
 import mimetypes
@@ -16,11 +16,11 @@ SIGNATURES = (
     (b"PK\x03\x04", "application/zip"),
     (b"\x1f\x8b", "application/gzip"),
 )
-ANY_BYTES, ANY_TEXT = "application/octet-stream", "text/plain"
-# The types of these files cannot be told apart by their first bytes, so the name decides.
-TYPES_BY_NAME = {
+BINARY_TYPE, TEXT_TYPE = "application/octet-stream", "text/plain"
+# The first bytes do not distinguish these types, so the file name decides.
+TYPES_DECIDED_BY_NAME = {
     "application/zip": ("application/vnd.openxmlformats-", "application/vnd.oasis.opendocument."),
-    ANY_TEXT: ("text/csv", "application/json"),
+    TEXT_TYPE: ("text/csv", "application/json"),
 }
 
 
@@ -31,12 +31,12 @@ def media_type(sample: bytes, file_name: str) -> str:
     >>> media_type(b"PK\\x03\\x04", "a.docx")[-25:], media_type(bytes(9), "a.png")
     ('wordprocessingml.document', 'application/octet-stream')
     """
-    found = next((kind for signature, kind in SIGNATURES if sample.startswith(signature)), None)
+    detected_type = next((type_ for signature, type_ in SIGNATURES if sample.startswith(signature)), None)
     if sample[:4] == b"RIFF" and sample[8:12] == b"WEBP":
         return "image/webp"
-    found = found or (ANY_TEXT if _is_text(sample) else ANY_BYTES)
-    by_name = mimetypes.guess_type(file_name)[0] or ""
-    return by_name if by_name.startswith(TYPES_BY_NAME.get(found, ("?",))) else found
+    detected_type = detected_type or (TEXT_TYPE if _is_text(sample) else BINARY_TYPE)
+    type_by_name = mimetypes.guess_type(file_name)[0] or ""
+    return type_by_name if type_by_name.startswith(TYPES_DECIDED_BY_NAME.get(detected_type, ("?",))) else detected_type
 
 
 def _is_text(sample: bytes) -> bool:

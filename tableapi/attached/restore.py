@@ -17,8 +17,8 @@ from tableapi.read.context import Caller
 from tableapi.values import column_values
 from tableapi.write import designed_records, references, system_records
 
-# The restored record gets its own.
-STAMPS = frozenset({"sys_id", "sys_updated_at", "sys_updated_by", OWN_TABLE_COLUMN})
+# Set when the record is created again.
+UNRESTORED_COLUMNS = frozenset({"sys_id", "sys_updated_at", "sys_updated_by", OWN_TABLE_COLUMN})
 
 
 @on_current_catalogue
@@ -35,10 +35,10 @@ def restore(catalogue: Catalogue, caller: Caller, deletion_id: str) -> dict[str,
     if table.name in CATALOGUE_TABLES or (table.is_system and not system_records.can_be_created_by_clients(table)):
         raise BadRequest("Records of this table cannot be restored.")
     with transaction.atomic():
-        # The root table has the ids of all that extend it.
+        # The root table contains the ids of all tables that extend it.
         if references.existing_ids(catalogue.tables[table.lineage[-1]], [entry.record_id]):
             raise designed_records.Duplicate("sys_id")
-        lost = _restore_record(catalogue, table, entry)
+        lost_columns = _restore_record(catalogue, table, entry)
         for model in (Comment, Attachment):
             model.objects.filter(deletion_id=entry.pk, record_id=entry.record_id).update(deletion_id=None)
     return {
@@ -46,34 +46,34 @@ def restore(catalogue: Catalogue, caller: Caller, deletion_id: str) -> dict[str,
         "table": table.name,
         # References from other records, which the deletion emptied.
         "emptied_references": entry.emptied_references,
-        # Columns whose value could not be restored, or not all of it.
-        "lost_references": lost,
+        # Columns whose value could not be restored completely.
+        "lost_references": lost_columns,
     }
 
 
 def _restore_record(catalogue: Catalogue, table: Table, entry: DeletionLogEntry) -> list[str]:
     values: dict[Column, Any] = {}
-    lost = []
+    lost_columns = []
     for name, value in entry.payload.items():
         column = table.columns.get(name)
-        if column is None or value is None or name in STAMPS or (table.is_system and not column.is_custom):
+        if column is None or value is None or name in UNRESTORED_COLUMNS or (table.is_system and not column.is_custom):
             continue
         if not column.is_readable:
-            continue  # the name of a password or secret now
+            continue  # now a password or secret column
         try:
             values[column], is_complete = _restored_value(catalogue, column, value)
         except InvalidInput:
             is_complete = False
-        lost += [name] * (not is_complete)
+        lost_columns += [name] * (not is_complete)
     if table.is_system:
-        lost += system_records.restore(table, entry.record_id, entry.payload, values)
+        lost_columns += system_records.restore(table, entry.record_id, entry.payload, values)
     else:
         designed_records.insert(catalogue, table, values, entry.record_id)
-    return sorted(lost)
+    return sorted(lost_columns)
 
 
 def _restored_value(catalogue: Catalogue, column: Column, value: Any) -> tuple[Any, bool]:
-    """And whether it is all of the value that was deleted."""
+    """The value to store, and whether it is complete."""
     if column.name == "sys_version":
         return int(value) + 1, True
     if column.converted_from_text and html.sanitize_html(value) != value:

@@ -1,1 +1,1 @@
-"""Writes many records in one request, or one by a unique column: requests → single writes, or rows of one statement."""
+"""Writes many records in one request, singly or with one statement, and upserts records by a unique column."""

@@ -1,7 +1,7 @@
 """Inserts many records of a bulk request with one statement, with the checks of `create`.
 
-If it writes fewer records than it should, nothing of it stays, and the records are created one by one, which finds the
-error. Records that need more than a comparison of values take that way at once.
+If the statement inserts fewer records than it should, it is rolled back and the records are created one by one to find
+the error. Records that a single statement cannot create are created one by one from the start.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,92 +25,93 @@ MAX_ROWS = 1_000
 
 
 @dataclass
-class Run:
-    """Consecutive records for one statement; without `prepared` they are created one by one."""
+class RecordGroup:
+    """Consecutive records to insert with one statement, or one by one if they are not prepared."""
 
     bodies: list[dict[str, Any]]
-    prepared: list[PreparedRecord] | None = None
-    # Sent columns that must be sent in all records of a statement or in none.
-    deciding: frozenset[Column] = frozenset()
+    prepared_records: list[PreparedRecord] | None = None
+    # Sent columns that every record of the statement must send.
+    grouping_columns: frozenset[Column] = frozenset()
 
 
-def runs_of(change: WriteRequest, records: Sequence[dict[str, Any]]) -> Iterator[Run]:
-    """In the order of the request, in which numbers are assigned."""
-    is_suitable = single_statement.is_suitable(change.table) and not change.table.deferred_create
+def group_records(change: WriteRequest, records: Sequence[dict[str, Any]]) -> Iterator[RecordGroup]:
+    """Group the records in request order, in which numbers are assigned."""
+    is_suitable = single_statement.supports_single_statement(change.table) and not change.table.deferred_create
     can_create = change.context.view.permissions.record_decision(CREATE, change.table) != NEVER
     if not is_suitable or not can_create or change.is_import:
-        yield Run(list(records))
+        yield RecordGroup(list(records))
         return
-    deciding_columns = frozenset(_deciding_columns(change))
-    current: Run | None = None
+    grouping_columns = frozenset(_grouping_columns(change))
+    group: RecordGroup | None = None
     for body in records:
-        following = _run_of(change, body, deciding_columns)
-        if current is not None and _belong_together(current, following):
-            current.bodies += following.bodies
-            if current.prepared is not None and following.prepared is not None:
-                current.prepared += following.prepared
+        next_group = _group_of_one(change, body, grouping_columns)
+        if group is not None and _can_be_merged(group, next_group):
+            group.bodies += next_group.bodies
+            if group.prepared_records is not None and next_group.prepared_records is not None:
+                group.prepared_records += next_group.prepared_records
             continue
-        if current is not None:
-            yield current
-        current = following
-    if current is not None:
-        yield current
+        if group is not None:
+            yield group
+        group = next_group
+    if group is not None:
+        yield group
 
 
-def _deciding_columns(change: WriteRequest) -> Iterator[Column]:
-    """In one statement, a column that some records do not name is empty in them. So all name those whose rule looks at
-    the record, and the display name, which is the number otherwise."""
+def _grouping_columns(change: WriteRequest) -> Iterator[Column]:
+    """Columns that all records of a statement must send, or none, because the statement stores NULL for missing values:
+    columns with a rule that restricts their creation, and columns that default to the record number."""
     for column in change.table.columns.values():
         is_conditional = change.context.view.permissions.column_decision(CREATE, change.table, column) != ALWAYS
         if is_conditional or designed_records.defaults_to_number(change.table, column):
             yield column
 
 
-def _run_of(change: WriteRequest, body: dict[str, Any], deciding_columns: frozenset[Column]) -> Run:
+def _group_of_one(change: WriteRequest, body: dict[str, Any], grouping_columns: frozenset[Column]) -> RecordGroup:
     columns = change.table.columns
-    # Before the values are read: a password takes a quarter of a second.
-    if not all(name in columns and single_statement.is_stored_unchanged(columns[name]) for name in body):
-        return Run([body])
+    # Checked before values are parsed, because hashing a password takes a quarter of a second.
+    if not all(name in columns and single_statement.has_plain_storage(columns[name]) for name in body):
+        return RecordGroup([body])
     try:
         prepared = create.prepare(replace(change, body=body))
     except ServiceError:
-        return Run([body])  # reported when it is its turn
-    is_plain = all(map(single_statement.is_stored_unchanged, prepared.values))
-    if prepared.errors or prepared.missing or prepared.sys_id is not None or not is_plain:
-        return Run([body])
-    return Run([body], [prepared], deciding_columns & prepared.sent.keys())
+        return RecordGroup([body])  # the error is reported when the record is created
+    is_plain = all(map(single_statement.has_plain_storage, prepared.values))
+    if prepared.errors or prepared.missing_errors or prepared.sys_id is not None or not is_plain:
+        return RecordGroup([body])
+    return RecordGroup([body], [prepared], grouping_columns & prepared.sent_values.keys())
 
 
-def _belong_together(current: Run, following: Run) -> bool:
-    if current.prepared is None or following.prepared is None:
-        return current.prepared is following.prepared
-    return current.deciding == following.deciding and len(current.bodies) < MAX_ROWS
+def _can_be_merged(group: RecordGroup, next_group: RecordGroup) -> bool:
+    if group.prepared_records is None or next_group.prepared_records is None:
+        return group.prepared_records is next_group.prepared_records
+    return group.grouping_columns == next_group.grouping_columns and len(group.bodies) < MAX_ROWS
 
 
-def insert_run(change: WriteRequest, run: Run) -> list[str] | None:
-    """The ids of the new records in their order; None if they were not written."""
-    if run.prepared is None or len(run.prepared) < 2:
+def insert_group(change: WriteRequest, group: RecordGroup) -> list[str] | None:
+    """Insert the records and return their ids in order, or None if they were not inserted."""
+    records = group.prepared_records
+    if records is None or len(records) < 2:
         return None
     context, table = change.context, change.table
-    columns = single_statement.sorted_by_name({column for record in run.prepared for column in record.values})
-    sent = single_statement.sorted_by_name({column for record in run.prepared for column in record.sent})
-    referring = tuple(column for column in columns if column.column_type.is_reference)
-    names = tuple(tuple(column.name for column in group) for group in (columns, sent))
+    columns = single_statement.sorted_by_name({column for record in records for column in record.values})
+    sent_columns = single_statement.sorted_by_name({column for record in records for column in record.sent_values})
+    reference_columns = tuple(column for column in columns if column.column_type.is_reference)
+    names = tuple(tuple(column.name for column in sequence) for sequence in (columns, sent_columns))
     statement: Statement | str = context.view.cached(
         ("rows", table.name, names),
-        lambda: _statement(change, table, columns, sent, referring) or single_statement.NO_STATEMENT,
+        lambda: _statement(change, table, columns, sent_columns, reference_columns) or single_statement.NO_STATEMENT,
     )
     if isinstance(statement, str):
         return None
-    bound: dict[str, Any] = {"version": context.view.catalogue.version, "who": acting_user.current()}
+    bindings: dict[str, Any] = {"version": context.view.catalogue.version, "user": acting_user.current()}
     for number, column in enumerate(columns):
-        bound[f"v{number}"] = [record.values.get(column) for record in run.prepared]
-    for number, column in enumerate(referring):
-        bound[f"ids{number}"] = list({record.values.get(column) for record in run.prepared} - {None})
+        bindings[f"v{number}"] = [record.values.get(column) for record in records]
+    for number, column in enumerate(reference_columns):
+        bindings[f"ids{number}"] = list({record.values.get(column) for record in records} - {None})
     try:
         with transaction.atomic():
-            rows = statement_runner.fetch(statement, context.inputs(**bound))
-            if len(rows) != len(run.prepared):
+            rows = statement_runner.fetch(statement, context.inputs(**bindings))
+            if len(rows) != len(records):
                 raise IntegrityError
     except (IntegrityError, DataError):
         return None
@@ -121,12 +122,12 @@ def _statement(
     change: WriteRequest,
     table: Table,
     columns: tuple[Column, ...],
-    sent: tuple[Column, ...],
-    referring: tuple[Column, ...],
+    sent_columns: tuple[Column, ...],
+    reference_columns: tuple[Column, ...],
 ) -> Statement | None:
     view = change.context.view
     builder = StatementBuilder()
-    conditions = single_statement.current_conditions(builder, view, referring)
+    conditions = single_statement.write_conditions(builder, view, reference_columns)
     if conditions is None:
         return None
     names = [f"v{number}" for number in range(len(columns))]
@@ -134,7 +135,7 @@ def _statement(
         builder.input(name, f"{column.column_type.sql_type}[]") for name, column in zip(names, columns, strict=True)
     ]
     new: Mapping[Column, str] = {column: f"batch.{name}" for column, name in zip(columns, names, strict=True)}
-    parts = single_statement.insert_parts(builder, view.permissions, table, new, sent, conditions, rows="batch")
+    parts = single_statement.insert_parts(builder, view.permissions, table, new, sent_columns, conditions, rows="batch")
     if parts is None or not arrays:
         return None
     source = f"unnest({', '.join(arrays)}) WITH ORDINALITY AS u({', '.join([*names, 'place'])})"

@@ -1,4 +1,4 @@
-"""Creates a record, or changes the one that has the value of a unique column."""
+"""Creates a record, or updates the one that has the same value in a unique column."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -25,12 +25,12 @@ MAX_ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class UpsertResult:
-    written: WriteResult
+    write_result: WriteResult
     is_new: bool
 
 
 def upsert(change: WriteRequest, key: str) -> UpsertResult:
-    """Another request may create the record in between; then this one starts again."""
+    """Create or update the record. Retries if a concurrent request creates it first."""
     column = _key_column(change, key)
     value = payload.parse_value(change, column, change.body.get(key))
     if value is None:
@@ -38,12 +38,12 @@ def upsert(change: WriteRequest, key: str) -> UpsertResult:
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
             with transaction.atomic():
-                sys_id = _lock_match(change, column, value)
+                sys_id = _lock_matching_record(change, column, value)
                 if sys_id is not None:
                     return UpsertResult(update.update(change, sys_id, replaces=False), is_new=False)
                 return UpsertResult(create.create(change), is_new=True)
         except Duplicate as error:
-            # Of a record that was created just now, or that the caller cannot read.
+            # The duplicate was created concurrently, or the caller cannot read it.
             if column.name not in error.columns or attempt == MAX_ATTEMPTS:
                 raise
     raise AssertionError("unreachable")
@@ -53,8 +53,8 @@ def _key_column(change: WriteRequest, key: str) -> Column:
     table = change.table
     column = table.columns.get(key)
     if not key:
-        raise BadRequest("Name the unique column.", code="invalid_parameter", field=KEY_PARAMETER)
-    if column is None or not change.context.view.permissions.is_known(table, column):
+        raise BadRequest(f"{KEY_PARAMETER} must name a unique column.", code="invalid_parameter", field=KEY_PARAMETER)
+    if column is None or not change.context.view.permissions.can_see_column(table, column):
         raise unknown_column_error((key[:80],))
     if not column.is_unique or table.is_server_managed(column):
         message = f"{key} is not a unique column that you can write."
@@ -62,19 +62,19 @@ def _key_column(change: WriteRequest, key: str) -> Column:
     return column
 
 
-def _lock_match(change: WriteRequest, column: Column, value: Any) -> str | None:
-    """The record that the caller can read, with this value; locked, so that it still has it when it is updated."""
+def _lock_matching_record(change: WriteRequest, column: Column, value: Any) -> str | None:
+    """Find the readable record with this value, and lock it to keep the value until the update."""
     view, table = change.context.view, change.table
     system_records.lock_for_change(table)
     if not view.can_read(table) or view.column(table, column.name) is None:
         return None
-    statement = view.cached(("by key", table.name, column.name), partial(_statement, change, column))
+    statement = view.cached(("by key", table.name, column.name), partial(_match_statement, change, column))
     rows = custom_columns.fetch_locked(table, statement, change.context.inputs(key=value))
     ((sys_id,),) = statement_runner.strip_version(rows, view.catalogue)
     return None if sys_id is None else str(sys_id)
 
 
-def _statement(change: WriteRequest, column: Column) -> Statement:
+def _match_statement(change: WriteRequest, column: Column) -> Statement:
     view, table = change.context.view, change.table
     builder = StatementBuilder()
     alias = TableAlias(builder, table)
@@ -82,10 +82,10 @@ def _statement(change: WriteRequest, column: Column) -> Statement:
     guard = visible[1] if visible else ALWAYS
     value = predicates.guarded_value(builder, guard, alias, alias.column(column))
     key = builder.input("key", column.column_type.sql_type)
-    # As the unique index compares: those of product tables distinguish case.
+    # Compare as the unique index does: in product tables, it is case-sensitive.
     is_exact = table.is_system and not column.is_custom
     pair = (value, key) if is_exact else (comparison_key(column.compare_as, sql) for sql in (value, key))
-    where = [" = ".join(pair)] + [f"{value} IS NOT NULL"] * column.is_custom  # so that its index is used
+    where = [" = ".join(pair)] + [f"{value} IS NOT NULL"] * column.is_custom  # lets PostgreSQL use the index
     where += predicates.decision_conditions(builder, view.record_decision(table), alias)
     rows = ", ".join(alias.row_aliases())
     record = (

@@ -1,4 +1,4 @@
-"""What a column type is: how its values are stored, read, compared, shown and described. Pure."""
+"""Defines what makes up a column type: storage, parsing, comparison, display and JSON Schema. Pure."""
 
 import operator
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ JsonSchema = Mapping[str, Any]
 
 
 class StorageFormat(Enum):
-    """What the database holds for a value; `values.column_values` and the writer of records map it."""
+    """How the database stores a value; `values.column_values` and `tableapi.write` convert it."""
 
     PLAIN = "the value"
     JSON = "the value as jsonb"
@@ -25,7 +25,7 @@ class StorageFormat(Enum):
 
 
 class TargetKind(Enum):
-    """The records of another table that a value refers to."""
+    """How many records of another table a value refers to."""
 
     NONE = "no records"
     ONE = "one record"
@@ -34,7 +34,7 @@ class TargetKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class IndexedLengthLimits:
-    """The maximum length of an indexed, unique or display column: if none is set, and at most."""
+    """The maximum length of an indexed, unique or display column: the default, and the highest allowed."""
 
     default: int
     maximum: int
@@ -42,7 +42,7 @@ class IndexedLengthLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnType:
-    """One row. `read` takes a value of a JSON body and returns it as Python compares it, or raises `InvalidValue`."""
+    """A column type. `read` converts a value from a JSON body to a Python value, or raises `InvalidValue`."""
 
     name: str
     label: str
@@ -55,32 +55,32 @@ class ColumnType:
     compare_as: ComparisonKind
     is_same: Callable[[Any, Any], bool] = operator.eq
     is_sortable: bool = True
-    # The SQL of the value in a response, of that value as JSON text, and of its display value.
+    # SQL for the value in a response, for that value as JSON text, and for its display value.
     value_sql: str = "{}"
     json_sql: str = "to_json({})::text"
     display_format: DisplayFormat | None = None
     # JSON Schema of the value in a response, and in a body where that differs.
     schema: JsonSchema
     request_schema: JsonSchema | None = None
-    # A B-tree refuses a value of more than 2,704 bytes, and the write of it: longer values have no such index.
+    # A B-tree index rejects writes of values over 2,704 bytes, so types with longer values do not have one.
     has_main_index: bool = True
     can_be_unique: bool = True
     length_limits: IndexedLengthLimits | None = None  # None: the type has no maximum length
     has_default: bool = True
     has_choices: bool = False
-    # The types that a column can be changed to, because the database stores them alike.
+    # The types that a column can be changed to, because the database stores them in the same way.
     convertible_types: frozenset[str] = frozenset()
     # The fields of Django models that are shown as this type.
     model_fields: tuple[str, ...] = ()
 
     @property
     def definition(self) -> str:
-        """In CREATE TABLE."""
+        """The column definition in CREATE TABLE."""
         return self.column_sql or self.sql_type
 
     @property
     def is_text(self) -> bool:
-        """Compared without regard to case; an indexed column is also searched for words."""
+        """Whether values are compared case-insensitively; indexed columns are also searched by word."""
         return self.compare_as is ComparisonKind.TEXT
 
     @property

@@ -11,7 +11,7 @@ from system.encoded_query import ComparisonKind
 from . import display_formats, value_readers
 from .column_type import ColumnType, IndexedLengthLimits, JsonSchema, StorageFormat, TargetKind
 
-# An indexed text must fit into a page of the index, whatever its letters; its words into their list.
+# An indexed text must fit in an index page, whatever its characters, and its words in a tsvector.
 MAX_INDEXED_LENGTH = 600
 DEFAULT_INDEXED_LENGTH = 255
 MAX_SEARCHED_LENGTH = 100_000
@@ -30,23 +30,23 @@ def _schema_or_null(schema: JsonSchema) -> JsonSchema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-def _is_same_second(one: datetime, other: datetime) -> bool:
-    return one.astimezone(UTC).replace(microsecond=0) == other.astimezone(UTC).replace(microsecond=0)
+def _is_same_second(first: datetime, second: datetime) -> bool:
+    return first.astimezone(UTC).replace(microsecond=0) == second.astimezone(UTC).replace(microsecond=0)
 
 
-def _is_same_json(one: Any, other: Any) -> bool:
-    """As JSON defines it: 1 and 1.0 are the same number, 1 and true differ."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_is_same_json(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_is_same_json, one, other))
-    return bool(one == other)
+def _is_same_json(first: Any, second: Any) -> bool:
+    """Compare as JSON does: 1 and 1.0 are equal, 1 and true are not."""
+    if isinstance(first, bool) or isinstance(second, bool):
+        return first is second
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(_is_same_json(first[key], second[key]) for key in first)
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(_is_same_json, first, second))
+    return bool(first == second)
 
 
-def _never_same(_one: Any, _other: Any) -> bool:
-    """A hash cannot be compared, and an encrypted text differs each time."""
+def _never_same(_first: Any, _second: Any) -> bool:
+    """Hashes cannot be compared, and encrypting the same text again gives a different result."""
     return False
 
 
@@ -177,12 +177,12 @@ _ROWS = (
         read=value_readers.read_time,
         compare_as=ComparisonKind.DATETIME,
         is_same=_is_same_second,
-        # PostgreSQL's own text of a time begins with `YYYY-MM-DD HH:MM:SS`. Measured: to_char takes half as long again.
+        # PostgreSQL's text form of a time starts with `YYYY-MM-DD HH:MM:SS`. Measured: to_char takes 50% longer.
         value_sql="left(({} AT TIME ZONE 'UTC')::text, 19)",
         json_sql="'\"' || {} || '\"'",  # nothing to escape
         display_format=display_formats.DATETIME,
         schema=_schema_or_null(_schema_reference("Time")),
-        request_schema=_schema_or_null(_schema_reference("SentTime")),
+        request_schema=_schema_or_null(_schema_reference("TimeInput")),
         model_fields=("DateTimeField",),
     ),
     ColumnType(
@@ -193,7 +193,7 @@ _ROWS = (
         compare_as=ComparisonKind.DATE,
         display_format=display_formats.DATE,
         schema=_nullable("string", format="date"),
-        request_schema=_schema_or_null(_schema_reference("SentDate")),
+        request_schema=_schema_or_null(_schema_reference("DateInput")),
         model_fields=("DateField",),
     ),
     ColumnType(
@@ -252,11 +252,11 @@ _ROWS = (
 COLUMN_TYPES: Mapping[str, ColumnType] = MappingProxyType({row.name: row for row in _ROWS})
 
 
-def names_where(predicate: Callable[[ColumnType], bool]) -> list[str]:
-    """The names of the types for which this holds, for a query or a form."""
+def type_names_where(predicate: Callable[[ColumnType], bool]) -> list[str]:
+    """The names of the types that match the predicate, for use in a query or form."""
     return [row.name for row in _ROWS if predicate(row)]
 
 
 def choices() -> Iterator[tuple[str, str]]:
-    """For the form of a column. A migration names this function, so that a new type needs none."""
+    """The choices of a column's type. Migrations refer to this function, so a new type needs no migration."""
     return ((row.name, row.label) for row in COLUMN_TYPES.values())

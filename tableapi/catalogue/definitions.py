@@ -19,7 +19,7 @@ TABLE_TABLE = "sys_db_table"
 READ, CREATE, WRITE, DELETE = "read", "create", "write", "delete"
 OPERATIONS = (CREATE, READ, WRITE, DELETE)
 
-# Columns that only the server writes; the value is their type and what a reference points to.
+# Columns that only the server writes, with their type and the table that a reference points to.
 SYS_COLUMNS: Mapping[str, tuple[str, str | None]] = {
     "sys_id": ("string", None),
     "sys_created_at": ("datetime", None),
@@ -28,18 +28,18 @@ SYS_COLUMNS: Mapping[str, tuple[str, str | None]] = {
     "sys_updated_by": ("reference", USER_TABLE),
     "sys_version": ("integer", None),
 }
-# Designed tables also have this one: the table of the record itself, which may extend the table in the URL.
+# Designed tables also have this column: the record's own table, which may extend the table in the URL.
 OWN_TABLE_COLUMN = "sys_db_table_id"
 NUMBER_COLUMN = "number"
 DISPLAY_NAME_COLUMN = "display_name"
 
-# In bytes of a process: some thousand usual plans and statements, or some hundred of 500 fields.
+# Bytes per process: a few thousand typical plans and statements, or a few hundred with 500 fields each.
 STATEMENT_CACHE_BYTES = 32 * 1024 * 1024
 VIEW_CACHE_BYTES = 64 * 1024 * 1024
 
 
 def plain_text_column_name(column_id: str) -> str:
-    """The physical column of the plain text of HTML. In upper case, which names of columns never are."""
+    """The database column for the plain text of HTML. Column names are lower case, so it conflicts with none."""
     return f"P{column_id}"
 
 
@@ -62,7 +62,7 @@ class Column:
     is_display: bool = False
     is_indexed: bool = False
     converted_from_text: bool = False
-    # Added to a system table by an administrator; its values are in a table beside that one.
+    # Added to a system table by an administrator; its values are stored in a separate table.
     is_custom: bool = False
     choices: tuple[tuple[str, str], ...] = ()
 
@@ -80,7 +80,7 @@ class Column:
 
     @property
     def is_sys(self) -> bool:
-        """Written by the server only, in every table."""
+        """Whether this is a `sys_` column that every table has and only the server writes."""
         return self.name in SYS_COLUMNS or self.name == OWN_TABLE_COLUMN
 
     @property
@@ -88,8 +88,8 @@ class Column:
         return not self.column_type.is_write_only
 
     @property
-    def source(self) -> str:
-        """Identifies the database table that stores the column."""
+    def storage_key(self) -> str:
+        """A key for the database table that stores the column."""
         return f"custom {self.owner}" if self.is_custom else self.owner
 
     @property
@@ -99,7 +99,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Rule:
-    """One access rule. `roles` are names; a rule that is not valid is `is_broken` and never holds."""
+    """An access rule. `roles` contains names. An invalid rule is `is_broken` and never matches."""
 
     id: str
     operation: str
@@ -112,7 +112,7 @@ class Rule:
 
     @cached_property
     def query(self) -> Query:
-        """The condition, parsed once for the life of the catalogue; raises QueryError if it is not valid."""
+        """The parsed condition, cached in the catalogue; raises QueryError if it is invalid."""
         return parse(self.condition)
 
 
@@ -127,10 +127,10 @@ class Table:
     parent: str | None = None
     is_system: bool = False
     number_prefix: str = ""
-    # The id of the table, this one or a parent, that defines the prefix; its sequence gives the numbers.
+    # The id of the table that defines the prefix and has the number sequence: this table or a parent.
     number_table_id: str = ""
     deferred_create: bool = False
-    # This table and its parents upwards; this table and all that extend it, directly or indirectly.
+    # `lineage`: this table, then its parents upwards. `family`: this table and all that extend it, even indirectly.
     lineage: tuple[str, ...] = ()
     family: tuple[str, ...] = ()
     set_on_change_rules: "tuple[SetOnChangeRule, ...]" = ()
@@ -163,18 +163,18 @@ class Table:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetOnChangeRule:
-    """Sets a column when another one changes: to `value`, or to any if that is empty."""
+    """Sets `column` when `watched` changes to `value`, or to any value if `value` is empty."""
 
     column: Column
     watched: Column
     value: str
-    # The column with the value to set as its default.
-    source: Column
+    # A copy of `column` whose default is the value to set.
+    column_with_default: Column
     clears: bool
 
 
 class DerivedCaches:
-    """What is derived from one catalogue and freed together with it: caller views, plans and statements."""
+    """Caches of caller views, plans and statements, freed together with the catalogue they derive from."""
 
     def __init__(self) -> None:
         self.caller_views: WeightedCache[frozenset[str], Any] = WeightedCache(max_weight=VIEW_CACHE_BYTES, weigh=_weigh)
@@ -186,7 +186,7 @@ def _weigh(key: Hashable, item: Any) -> int:
 
 
 def _weight(item: Any) -> int:
-    """About the bytes of an item; views, plans and statements estimate their own."""
+    """The approximate size of an item in bytes; views, plans and statements estimate their own."""
     if isinstance(item, tuple):
         return sum(map(_weight, item))
     weight = getattr(item, "weight", None)
@@ -195,12 +195,12 @@ def _weight(item: Any) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Catalogue:
-    """Everything that decides what a request means, as of one version."""
+    """The tables, rules and form views of one catalogue version."""
 
     version: int
     tables: Mapping[str, Table]
     rules: tuple[Rule, ...] = ()
-    # (table, view name) → paths in their order.
+    # (table, view name) → paths in order.
     views: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     caches: DerivedCaches = field(default_factory=DerivedCaches, init=False, repr=False)
 

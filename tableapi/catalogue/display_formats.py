@@ -1,4 +1,4 @@
-"""How values are shown to people and read back, for each type that is not shown as it is stored. Pure."""
+"""Formats and parses display values, for types whose display value differs from the stored value. Pure."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ _DISPLAY_TIME = re.compile(rf"([0-9]{{1,2}}) ({'|'.join(_MONTHS)}) ([0-9]{{4}})(
 _UNIT_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _DURATION = re.compile(" ?".join(f"(?:([0-9]{{1,15}}){unit})?" for unit in _UNIT_SECONDS))
 _PERCENT = re.compile(r"(.*[0-9]) ?%")
-# In upper case: columns of tables have names in lower case. The value is computed once, in a subselect.
+# Upper-case aliases cannot conflict with column names. The subselect computes the value only once.
 _DURATION_SQL = """(SELECT CASE WHEN "S" = 0 THEN '0m' ELSE nullif(concat_ws(' ',
     nullif("S" / 86400, 0) || 'd', nullif(mod("S", 86400) / 3600, 0) || 'h',
     nullif(mod("S", 3600) / 60, 0) || 'm', nullif(mod("S", 60), 0) || 's'), '') END FROM (SELECT {} AS "S") "D")"""
@@ -19,9 +19,9 @@ _DURATION_SQL = """(SELECT CASE WHEN "S" = 0 THEN '0m' ELSE nullif(concat_ws(' '
 
 @dataclass(frozen=True, slots=True)
 class DisplayFormat:
-    """`sql` is the display value of a stored value. `parse` turns a display value into one that the type's reader
-    takes, and returns all else unchanged. `stored_texts` are the texts, as PostgreSQL writes them, of the values that
-    are shown so.
+    """`sql` computes the display value of a stored value. `parse` converts a display value to one that the reader of
+    the type accepts, and returns anything else unchanged. `stored_texts` returns the stored values that have a display
+    value, as PostgreSQL formats them.
     """
 
     sql: str
@@ -30,7 +30,7 @@ class DisplayFormat:
 
 
 def value_with_label(label: Any, labelled_values: Sequence[tuple[str, Any]]) -> Any:
-    """The value with this label, spelled exactly or else in another case; None if there is none or more than one.
+    """The value with this label, matched exactly, then ignoring case; None if there is no unique match.
 
     >>> value_with_label("yes", [("Yes", True), ("No", False)]), value_with_label("maybe", [("Yes", True)])
     (True, None)
@@ -38,14 +38,14 @@ def value_with_label(label: Any, labelled_values: Sequence[tuple[str, Any]]) -> 
     if isinstance(label, bool) or not isinstance(label, str | int):
         return None
     text = str(label)
-    exact = [value for other, value in labelled_values if other == text]
-    matches = exact or [value for other, value in labelled_values if other.casefold() == text.casefold()]
+    exact_matches = [value for other, value in labelled_values if other == text]
+    matches = exact_matches or [value for other, value in labelled_values if other.casefold() == text.casefold()]
     return matches[0] if len(matches) == 1 else None
 
 
 def _to_boolean(value: Any) -> Any:
-    named = value_with_label(value, [(YES_LABEL, True), (NO_LABEL, False)])
-    return value if named is None else named
+    boolean = value_with_label(value, [(YES_LABEL, True), (NO_LABEL, False)])
+    return value if boolean is None else boolean
 
 
 def _to_iso(value: Any) -> Any:

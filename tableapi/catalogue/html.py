@@ -1,4 +1,4 @@
-"""Formatted text: sanitises the HTML that people write, and extracts its plain text. Pure."""
+"""Sanitises the HTML of formatted text and extracts its plain text. Pure."""
 
 import re
 from html import escape
@@ -8,7 +8,7 @@ import nh3
 
 # "scripts and event handlers go, formatting stays".
 ALLOWED_TAGS = nh3.ALLOWED_TAGS - {"area", "map"} | {"section", "tfoot"}
-# Neither id nor name: on a page, they would shadow the elements that its scripts look up.
+# No id or name: on a page, they would shadow elements that its scripts look up.
 ALLOWED_ATTRIBUTES = {
     "*": {"dir", "lang", "style", "title"},
     "a": {"href", "hreflang"},
@@ -23,11 +23,11 @@ ALLOWED_ATTRIBUTES = {
     "time": {"datetime"},
     "tr": {"align"},
 }
-# What the toolbars of editors write; none of these loads anything or moves an element over the page.
+# The styles that editor toolbars write. None of them loads a resource or moves an element over the page.
 ALLOWED_STYLES = frozenset({"background-color", "color", "font-style", "font-weight", "text-align", "text-decoration"})
 ALLOWED_URL_SCHEMES = frozenset({"http", "https", "mailto", "tel", "data"})
 URL_ATTRIBUTES = frozenset({"cite", "href", "src"})
-# Pictures pasted into an editor. Not SVG, which is a document with scripts.
+# Images pasted into an editor. SVG is excluded because it can contain scripts.
 IMAGE_DATA_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
 
 BLOCK_TAG_NAMES = """
@@ -38,15 +38,15 @@ BLOCK_TAGS = frozenset(BLOCK_TAG_NAMES.split())
 VOID_TAG_NAMES = "area base br col embed hr img input link meta param source track wbr"
 VOID_TAGS = frozenset(VOID_TAG_NAMES.split())
 
-# HTML5 repeats a formatting tag that is not closed in every block that follows. Measured with nh3 alone, 8 KB of
-# `<p><b a=1><b a=2>…` and as many `<p>x` take 0.7 s and 130 MB, 64 KB take 45 s and 6.7 GB, so no useful limit of the
-# input suffices. The limit is one of the work: tags times the weight of all open tags. A table of 10,000 cells needs
-# half of it, and 400 tags may be in any disorder.
+# HTML5 repeats an unclosed formatting tag in every following block. Measured with nh3 alone, 8 KB of
+# `<p><b a=1><b a=2>…` and as many `<p>x` take 0.7 s and 130 MB, 64 KB take 45 s and 6.7 GB, so limiting the length of
+# the input is not enough. This limits the work: the number of tags times the weight of all open tags. A table of 10,000
+# cells needs half of it, and 400 tags can be nested in any way.
 MAX_WORK = 200_000
-# Each "&" copies the text around it: 290,000 of them took 7 s.
+# nh3 copies the surrounding text for each "&": 290,000 of them took 7 s.
 MAX_COPIED_CHARACTERS = 20_000_000_000
-# Every "<" that the sanitiser sees begins a match, and nh3 reads each match in the same way: quotes only around values,
-# no tag inside them, at most 32 attributes. Anything else is text. Possessive quantifiers keep it linear.
+# Every "<" that reaches the sanitiser starts a match, which nh3 parses in the same way: quotes only around values, no
+# tags inside them, at most 32 attributes. Anything else is text. Possessive quantifiers keep matching linear.
 MARKUP_PATTERN = re.compile(
     r"""
     (?P<dropped> <!-- (?s:.*?) (?:-->|\Z) | <[!?][^<>]*+> )
@@ -72,7 +72,7 @@ class HtmlTooComplex(ValueError):
 
 
 def sanitize_html(html: str) -> str:
-    """The HTML without what could run, load or cover something. Sanitising the result again does not change it.
+    """Keep only the allowed tags, attributes, styles and URLs. Sanitising the result again does not change it.
 
     >>> sanitize_html('<p onclick="steal()">Hello <b>you</b><script>steal()</script>')
     '<p>Hello <b>you</b></p>'
@@ -84,12 +84,12 @@ def sanitize_html(html: str) -> str:
         if cleaned == html:
             return cleaned
         html = cleaned
-    # Markup that changes each time it is serialised is a way past filters: only its plain text is stored.
+    # Markup that changes each time it is serialised could bypass the filter, so only its plain text is kept.
     return CLEANER.clean(_TidyHtml(escape(extract_plain_text(html), quote=False)).text)
 
 
 class _TidyHtml:
-    """HTML in which every "<" begins a tag; made in one pass that limits the work of the sanitiser."""
+    """HTML rewritten in one pass: every "<" starts a tag, and the work of the sanitiser is limited."""
 
     def __init__(self, html: str) -> None:
         self.open_tags: list[tuple[str, int]] = []
@@ -100,7 +100,7 @@ class _TidyHtml:
         if self.stray_count * self.text_length > MAX_COPIED_CHARACTERS:
             raise HtmlTooComplex("The HTML contains too many < or & characters outside tags.")
         if not self.tag_count:
-            # "accept text": a text without tags keeps its lines.
+            # "accept text": a text without tags keeps its line breaks.
             self.text = re.sub(r"\r\n?|\n", lambda _: self._count_markup("<br>"), self.text)
 
     def _count_markup(self, text: str) -> str:
@@ -121,7 +121,7 @@ class _TidyHtml:
         if not match["close"]:
             self._open(name, match["attributes"])
         elif self.open_tags and self.open_tags[-1][0] == name:
-            # Only a tag that closes the last open one counts, so that the weight is never too low.
+            # Only a tag that closes the last open one reduces the weight, so the weight is never too low.
             self.weight -= self.open_tags.pop()[1]
         return self._count_markup(match[0])
 
@@ -135,7 +135,7 @@ class _TidyHtml:
 
 
 def _safe_value(tag: str, attribute: str, value: str) -> str | None:
-    """The value of an attribute, or None to remove it; nh3 has checked the other schemes."""
+    """The attribute's value, or None to remove the attribute. nh3 has already checked the other schemes."""
     if (tag, attribute) == ("img", "src") and IMAGE_DATA_URL.fullmatch(value):
         return value
     # Browsers remove these characters from a URL before they read its scheme.
@@ -156,7 +156,7 @@ CLEANER = nh3.Cleaner(
 
 
 def extract_plain_text(html: str) -> str:
-    """The text of sanitised HTML: blocks and `<br>` begin a line, cells are separated, white space is one space.
+    """The text of sanitised HTML: blocks and `<br>` start a line, cells are separated, white space is collapsed.
 
     >>> extract_plain_text("<h1>Printer</h1><p>on&nbsp; fire &amp;<br>smoke</p>")
     'Printer\\non fire &\\nsmoke'

@@ -1,4 +1,4 @@
-"""Reads the value that a JSON body gives for a column, one function for each type. Pure."""
+"""Reads the value of a column from a JSON body, with one function per type. Pure."""
 
 import json
 import math
@@ -15,13 +15,13 @@ from system.encoded_query import QueryError, read_instant
 from . import html
 
 MAX_INTEGER = 2**63 - 1
-# PostgreSQL accepts 131,072 digits; nobody reads a response with that many.
+# PostgreSQL accepts 131,072 digits, far more than clients can use.
 MAX_DIGITS = 1_000
 MAX_REFERENCES = 1_000
 MAX_CHOICES_LISTED = 20
 MAX_EMAIL_LENGTH = 254
 MAX_LOCAL_PART_LENGTH = 64
-ID_EXPECTED = "Expected the id of a record. To send display values instead, set sysparm_input_display_value=1."
+ID_EXPECTED_MESSAGE = "Expected the id of a record. To send display values instead, set sysparm_input_display_value=1."
 
 # PostgreSQL stores neither NUL characters nor lone surrogates.
 UNSTORABLE_CHARACTER = re.compile("[\x00\ud800-\udfff]")
@@ -30,14 +30,14 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
 _ID = re.compile(r"[0-9a-z]{1,32}")
 _BOOLEANS = MappingProxyType({"true": True, "1": True, "false": False, "0": False})
-# The characters of RFC 3986, and letters beyond ASCII, which browsers encode.
+# The characters of RFC 3986, and non-ASCII letters, which browsers encode.
 _URL = re.compile(r"[\w\-.~:/?#\[\]@!$&'()*+,;=%]+")
 _LOCAL_PART = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*")
 _DOMAIN_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 
 
 class InvalidValue(ValueError):
-    """The message is a sentence for the caller, which does not name the column."""
+    """The message is shown to the caller and does not name the column."""
 
 
 class ColumnLimits(Protocol):
@@ -54,7 +54,7 @@ def read_text(column: ColumnLimits, value: Any) -> str:
 
 
 def _as_text(value: Any) -> str:
-    """A number is stored as its text, as clients send them; true, a list or an object is a mistake."""
+    """Accept numbers as text, because clients send them, but no booleans, lists or objects."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not math.isfinite(value):
@@ -85,7 +85,7 @@ def read_url(column: ColumnLimits, value: Any) -> str:
     """
     try:
         parts = urlsplit(value) if isinstance(value, str) and _URL.fullmatch(value) else None
-        # Reading the port raises ValueError for one that is not a number up to 65,535.
+        # Reading `port` raises ValueError if it is not a number up to 65,535.
         is_url = parts is not None and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_url = False
@@ -116,7 +116,7 @@ def read_choice(column: ColumnLimits, value: Any) -> str:
 
 
 def invalid_choice_message(choices: Sequence[str]) -> str:
-    """The message lists the first choices."""
+    """An error message that lists the first choices."""
     more = ", …" if len(choices) > MAX_CHOICES_LISTED else ""
     names = ", ".join(choices[:MAX_CHOICES_LISTED])
     return f"Not a valid choice. Expected one of: {names}{more}." if choices else "The column has no choices."
@@ -154,7 +154,7 @@ def read_decimal(column: ColumnLimits, value: Any) -> Decimal:
 
 
 def _digit_count(number: Decimal) -> int:
-    """The digits of the number without an exponent."""
+    """The number of digits when written without an exponent."""
     _, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)  # a finite number
     return max(len(digits) + exponent, len(digits), -exponent)
@@ -179,7 +179,7 @@ def read_boolean(column: ColumnLimits, value: Any) -> bool:
 def read_time(column: ColumnLimits, value: Any) -> datetime:
     try:
         if isinstance(value, str):
-            # Responses show whole seconds, so whole seconds are stored: a value that was read can be sent back.
+            # Store whole seconds, as responses show them, so clients can send back the values that they read.
             return read_instant(value).replace(microsecond=0)
     except QueryError:
         pass
@@ -194,7 +194,7 @@ def read_date(column: ColumnLimits, value: Any) -> date:
 
 
 def read_reference(column: ColumnLimits, value: Any) -> str | None:
-    """An id, or a reference as responses show it: `{value, link}`."""
+    """Read an id, or a reference in the form of responses: `{value, link}`."""
     if isinstance(value, dict):
         if "value" not in value or not value.keys() <= {"value", "link", "display_value"}:
             raise InvalidValue('Expected an id, or an object such as {"value": "<id>"}.')
@@ -203,12 +203,12 @@ def read_reference(column: ColumnLimits, value: Any) -> str | None:
             return None
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not _ID.fullmatch(text):
-        raise InvalidValue(ID_EXPECTED)
+        raise InvalidValue(ID_EXPECTED_MESSAGE)
     return text
 
 
 def read_references(column: ColumnLimits, value: Any) -> list[str]:
-    """References in their order, without duplicates."""
+    """Read references in order, without duplicates."""
     items = [item.strip(" ") for item in value.split(",")] if isinstance(value, str) else value
     if not isinstance(items, list):
         raise InvalidValue("Expected a list of ids.")
@@ -216,7 +216,7 @@ def read_references(column: ColumnLimits, value: Any) -> list[str]:
     if len(ids) > MAX_REFERENCES:
         raise InvalidValue(f"Expected at most {MAX_REFERENCES} references.")
     if None in ids:
-        raise InvalidValue(ID_EXPECTED)
+        raise InvalidValue(ID_EXPECTED_MESSAGE)
     return [sys_id for sys_id in ids if sys_id is not None]
 
 
@@ -231,7 +231,7 @@ def read_json_value(column: ColumnLimits, value: Any) -> Any:
 
 
 def read_secret(column: ColumnLimits, value: Any) -> str:
-    # An empty text is refused: a form that was left empty must not remove a password unnoticed.
+    # Reject an empty string: a form field that was left empty must not silently remove a password.
     if not isinstance(value, str) or not value:
         raise InvalidValue("Expected a non-empty string, or null to clear the value.")
     return _check_length(column, value)

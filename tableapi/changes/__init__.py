@@ -1,1 +1,1 @@
-"""Reads the change log: the history of a record, and the feed of a table's changes."""
+"""Reads the change log: the history of a record and the change feed of a table."""

@@ -1,4 +1,4 @@
-"""The change feed of a table: what has changed since a cursor, with the records as they are now."""
+"""The change feed of a table: the records that changed since a cursor, as they are now."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,7 +9,7 @@ from system.property_definitions import CHANGE_FEED_DAYS, CHANGE_HISTORY_DAYS
 from tableapi.catalogue.definitions import Catalogue, Table
 from tableapi.database import statement_runner
 from tableapi.query import read_plan
-from tableapi.query.parameters import OutputOptions, RawParameters, parse_output, parse_part
+from tableapi.query.parameters import OutputOptions, RawParameters, parse_output, parse_page
 from tableapi.query.read_plan import ReadPlan
 from tableapi.read import cursors, pipeline
 from tableapi.read.catalogue_retry import on_current_catalogue
@@ -24,7 +24,7 @@ CURSOR_PARAMETER = "since"
 
 @dataclass(frozen=True)
 class FeedPosition:
-    """Behind which change, in which database, the feed continues; `issued_at` in seconds since 1970."""
+    """The last change returned, and the database it is in; `issued_at` is in seconds since 1970."""
 
     transaction: str = "0"
     id: int = 0
@@ -36,21 +36,21 @@ class FeedPosition:
 class FeedPage:
     blocks: list[bytes]
     cursor: str
-    goes_on: bool = False
+    has_more: bool = False
     ignored: tuple[str, ...] = ()
 
 
 @on_current_catalogue
 def read_feed(catalogue: Catalogue, caller: Caller, table_name: str, raw: RawParameters) -> FeedPage:
-    part, output = parse_part(raw, CURSOR_PARAMETER), parse_output(raw)
+    page_request, output = parse_page(raw, CURSOR_PARAMETER), parse_output(raw)
     context = caller.context(catalogue)
     table = context.view.open_table(table_name)
     identity = ["changes", table.id, caller.user_id]
-    since = _decode(part.cursor, identity, context) if part.cursor else None
+    since = _decode_cursor(page_request.cursor, identity, context) if page_request.cursor else None
     if not context.view.can_read(table):
-        statement_runner.check_version(context.inputs())  # no statement reports newer rules here
-        return FeedPage([], part.cursor)
-    plan, statement = _compile(context, table, output, part.limit)
+        statement_runner.check_version(context.inputs())  # no statement will compare the version
+        return FeedPage([], page_request.cursor)
+    plan, statement = _compile(context, table, output, page_request.limit)
     start = since or FeedPosition()
     inputs = context.inputs(transaction=start.transaction, id=start.id)
     rows = statement_runner.strip_version(statement_runner.fetch_bytes(statement, inputs), catalogue)
@@ -59,17 +59,17 @@ def read_feed(catalogue: Catalogue, caller: Caller, table_name: str, raw: RawPar
         raise CursorExpired
     changes = [(transaction, id_, body) for _, transaction, id_, body in rows if body is not None]
     changes.sort(key=lambda change: (int(change[0]), int(change[1])))
-    shown, goes_on = changes[: part.limit], len(changes) > part.limit
-    if not shown and part.cursor:
-        # "An empty page returns the cursor that was sent": a new one would tell of changes that the caller cannot see.
-        return FeedPage([], part.cursor, ignored=plan.ignored)
-    last = (shown[-1][0].decode(), int(shown[-1][1])) if shown else (start.transaction, start.id)
+    page_changes, has_more = changes[: page_request.limit], len(changes) > page_request.limit
+    if not page_changes and page_request.cursor:
+        # "An empty page returns the cursor that was sent": a new one would reveal changes that the caller cannot see.
+        return FeedPage([], page_request.cursor, ignored=plan.ignored)
+    last = (page_changes[-1][0].decode(), int(page_changes[-1][1])) if page_changes else (start.transaction, start.id)
     keys = (last[0], str(last[1]), str(int(caller.now.timestamp())), str(database))
     cursor = cursors.encode(CursorPosition(keys), identity)
-    return FeedPage([body for _, _, body in shown], cursor, goes_on, plan.ignored)
+    return FeedPage([body for _, _, body in page_changes], cursor, has_more, plan.ignored)
 
 
-def _decode(cursor: str, identity: list[str], context: ReadContext) -> FeedPosition:
+def _decode_cursor(cursor: str, identity: list[str], context: ReadContext) -> FeedPosition:
     transaction, change_id, issued_at, database = cursors.decode(cursor, identity, CURSOR_PARAMETER).keys
     position = FeedPosition(str(transaction), int(change_id or 0), int(issued_at or 0), int(database or 0))
     limits = [days for days in map(properties.get, (CHANGE_FEED_DAYS, CHANGE_HISTORY_DAYS)) if days]

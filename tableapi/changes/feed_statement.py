@@ -17,14 +17,14 @@ IS_SETTLED = "transaction < pg_snapshot_xmin(pg_current_snapshot())"
 
 
 def feed_statement(view: CallerView, plan: ReadPlan, style: OutputStyle, limit: int) -> Statement:
-    """The changes behind a position that this caller sees: catalogue version, database, transaction, id, JSON."""
+    """Selects the visible changes after a position: catalogue version, database, transaction, id, JSON."""
     builder = StatementBuilder()
     from_clause = FromClause(builder, plan)
     record = from_clause.alias
     body = select.record_json_sql(builder, style, plan.fields, from_clause)
     readable = [f"{record.sys_id()} = c.record_id", *from_clause.readable_conditions(plan.records)]
     removed, removed_joins = _removed_sql(builder, view, plan.table)
-    # Only the last change of a record: it is returned as it is now.
+    # Only the last change of each record, which is returned as it is now.
     later = f"{past_record.same_record_sql('later', 'c')} AND later.id > c.id"
     is_last = f"NOT EXISTS (SELECT FROM public.sys_change later WHERE {later})"
     is_shown = f"CASE WHEN {record.sys_id()} IS NULL THEN {removed} ELSE {is_last} END"
@@ -34,14 +34,14 @@ def feed_statement(view: CallerView, plan: ReadPlan, style: OutputStyle, limit: 
     changes = (
         f"SELECT c.transaction::text AS transaction, c.id, "
         f"CASE WHEN {record.sys_id()} IS NULL THEN {removed_body} ELSE {body} END AS body "
-        f"FROM ({_rows_sql(builder, view, plan.table)}) c{joins} WHERE {is_shown} "
+        f"FROM ({_log_rows_sql(builder, view, plan.table)}) c{joins} WHERE {is_shown} "
         f"ORDER BY c.transaction, c.id LIMIT {limit + 1}"
     )
     return select.versioned_statement(builder, f"{DATABASE}, r.transaction, r.id, r.body", changes)
 
 
-def _rows_sql(builder: StatementBuilder, view: CallerView, table: Table) -> str:
-    """The log behind the position, for each table of the family: each of them is a range of the index."""
+def _log_rows_sql(builder: StatementBuilder, view: CallerView, table: Table) -> str:
+    """The log rows after the position. Each table of the family is a separate range of the index."""
     position = f"({builder.input('transaction', 'text')}::xid8, {builder.input('id', 'bigint')})"
     return " UNION ALL ".join(
         f"SELECT * FROM public.sys_change WHERE table_key = {literal(key)} AND {IS_SETTLED} "
@@ -51,7 +51,7 @@ def _rows_sql(builder: StatementBuilder, view: CallerView, table: Table) -> str:
 
 
 def _removed_sql(builder: StatementBuilder, view: CallerView, table: Table) -> tuple[str, str]:
-    """Whether an unreadable record is returned as removed, by its own table; and the joins that this needs."""
+    """When to return an unreadable record as removed, for each table of the family, and the joins this needs."""
     sys_id = view.column(table, "sys_id")
     if sys_id is None or sys_id[1] != ALWAYS:
         return "FALSE", ""

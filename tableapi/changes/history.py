@@ -21,7 +21,7 @@ from . import logged_values
 def read_history(catalogue: Catalogue, caller: Caller, table_name: str, sys_id: str, raw: RawParameters) -> EntryPage:
     context = caller.context(catalogue)
     table = context.view.open_table(table_name)
-    pipeline.fetch_record(context, table, sys_id, pipeline.shortest_output(context, table))  # or 404
+    pipeline.fetch_record(context, table, sys_id, pipeline.minimal_output(context, table))  # raises 404
     columns = logged_values.readable_columns(context.view, table)
 
     def read_entries(before: str | None, limit: int) -> Iterator[tuple[str, Entry]]:
@@ -32,31 +32,31 @@ def read_history(catalogue: Catalogue, caller: Caller, table_name: str, sys_id: 
             before=None if before is None else int(before),
             limit=limit,
         )
-        for row in statement_runner.fetch(context.view.cached("history", _statement), inputs):
-            yield str(row[0]), _entry(columns, row)
+        for row in statement_runner.fetch(context.view.cached("history", _history_statement), inputs):
+            yield str(row[0]), _history_entry(columns, row)
 
     return page_of(raw, ["history", table.name, sys_id, caller.user_id], read_entries)
 
 
-def _statement() -> Statement:
-    """Newest first, from the creation of this record on: an earlier one may have had its id."""
+def _history_statement() -> Statement:
+    """The changes since the record was created, newest first. An earlier record may have had the same id."""
     builder = StatementBuilder()
-    own = (
+    is_of_record = (
         f"record_id = {builder.input('sys_id', 'varchar')} AND table_key = ANY ({builder.input('tables', 'varchar[]')})"
     )
-    created = f"SELECT max(id) FROM public.sys_change WHERE {own} AND operation = 'create'"
+    creation = f"SELECT max(id) FROM public.sys_change WHERE {is_of_record} AND operation = 'create'"
     before, limit = builder.input("before", "bigint"), builder.input("limit", "bigint")
-    changed = f"(old_values || new_values) ?| {builder.input('keys', 'text[]')}"
+    is_visible = f"(old_values || new_values) ?| {builder.input('keys', 'text[]')}"
     sql = (
         "SELECT id, version, operation, to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS'), changed_by, "
-        f"old_values::text, new_values::text FROM public.sys_change WHERE {own} AND {changed} "
-        f"AND id >= coalesce(({created}), 0) AND id < coalesce({before}, id + 1) ORDER BY id DESC LIMIT {limit}"
+        f"old_values::text, new_values::text FROM public.sys_change WHERE {is_of_record} AND {is_visible} "
+        f"AND id >= coalesce(({creation}), 0) AND id < coalesce({before}, id + 1) ORDER BY id DESC LIMIT {limit}"
     )
     return Statement(sql, builder.parameters)
 
 
-def _entry(columns: Mapping[str, Column], row: Sequence[Any]) -> dict[str, Any]:
-    """Version, time and user are in it as far as the caller may read these columns of the record."""
+def _history_entry(columns: Mapping[str, Column], row: Sequence[Any]) -> dict[str, Any]:
+    """Includes version, time and user only if the caller can read these columns of the record."""
     _, version, operation, at, user_id, *texts = row
     old, new = map(json.loads, texts)
     entry: dict[str, Any] = {"operation": operation}
@@ -64,17 +64,17 @@ def _entry(columns: Mapping[str, Column], row: Sequence[Any]) -> dict[str, Any]:
         if name in columns:
             entry[name] = value
     entry["fields"] = {
-        column.name: _field(column, key, old, new)
+        column.name: _changed_field(column, key, old, new)
         for key, column in columns.items()
         if not column.is_sys and (key in old or key in new)
     }
     return entry
 
 
-def _field(column: Column, key: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+def _changed_field(column: Column, key: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     field = {
-        "old": logged_values.shown_value(column, key, old),
-        "new": logged_values.shown_value(column, key, new),
+        "old": logged_values.output_value(column, key, old),
+        "new": logged_values.output_value(column, key, new),
     }
     if logged_values.is_cut(key, old) or logged_values.is_cut(key, new):
         field["is_cut"] = True

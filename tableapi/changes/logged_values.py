@@ -1,4 +1,4 @@
-"""What the change log holds of a column, as a caller sees it. Pure."""
+"""Reads column values from the change log for a caller. Pure."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,12 +9,12 @@ from system.records.change_log import HASH_SUFFIX
 from tableapi.access.caller_view import CallerView
 from tableapi.catalogue.definitions import Catalogue, Column, Table
 from tableapi.query.expressions import ALWAYS
-from tableapi.read.entry_pages import time_text
+from tableapi.read.entry_pages import format_time
 from tableapi.sql.change_rows import column_key
 
 
 def table_key(table: Table) -> str:
-    """A designed table by its id, because another one may get its name later."""
+    """The key of a table in the change log. Designed tables use their id, because their name may be reused."""
     return table.name if table.is_system else table.id
 
 
@@ -33,16 +33,16 @@ def value_key(table: Table, column: Column) -> str:
 
 
 def readable_columns(view: CallerView, table: Table) -> dict[str, Column]:
-    """The columns that the caller may read in every record, by their keys. A condition says nothing about a value of
-    the past."""
+    """The columns that the caller can read in every record, by key. Conditional rules cannot be checked against past
+    values."""
     columns = [column for column in table.columns.values() if view.column(table, column.name) == (column, ALWAYS)]
     return {value_key(table, column): column for column in columns}
 
 
-def shown_value(column: Column, key: str, values: Mapping[str, Any]) -> Any:
-    """As a list shows it without display values and links.
+def output_value(column: Column, key: str, values: Mapping[str, Any]) -> Any:
+    """The value as a list response shows it without display values and links.
 
-    >>> shown_value(Column("at", "datetime", "task", "at", "17"), "17", {"17": "2026-01-02T03:04:05.6+01:00"})
+    >>> output_value(Column("at", "datetime", "task", "at", "17"), "17", {"17": "2026-01-02T03:04:05.6+01:00"})
     '2026-01-02 02:04:05'
     """
     value = values.get(key)
@@ -51,7 +51,7 @@ def shown_value(column: Column, key: str, values: Mapping[str, Any]) -> Any:
     if column.converted_from_text:
         return values.get(column.plain_text_name, value)
     if column.compare_as is ComparisonKind.DATETIME and isinstance(value, str):
-        return time_text(datetime.fromisoformat(value))
+        return format_time(datetime.fromisoformat(value))
     return value
 
 

@@ -1,4 +1,4 @@
-"""A record as it was before or after a change, as far as the change log has kept it. Pure."""
+"""Reconstructs a record before or after a change from the change log. Pure."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -12,26 +12,26 @@ from tableapi.sql.statement_builder import StatementBuilder, TableAlias, literal
 
 from . import logged_values
 
-# The log has these only of deletions: every change sets them.
+# Every change sets these, so the log contains them only for deletions.
 STAMP_COLUMNS = frozenset({"sys_updated_at", "sys_updated_by", "sys_version"})
 
-# The JSON object that has the value of a column.
+# Returns SQL for the JSON object that contains the value of a column.
 ImageOf = Callable[[Column], str]
 
 
 class UnknownValue(Exception):
-    """A rule needs a value that the log does not have."""
+    """A rule needs a value that the log does not contain."""
 
 
 class PastRecord(TableAlias):
-    """The values of a record from JSON; `change` is the alias of a row of the log."""
+    """Reads column values from JSON in the log; `change` is the alias of a row of the log."""
 
     def __init__(self, table: Table, change: str, image_of: ImageOf) -> None:
         self.table = table
         self.change = change
         self.image_of = image_of
-        # Conditions under which the used values are known: they are not cut.
-        self.known: list[str] = []
+        # Conditions that are true if the log contains the used values in full.
+        self.known_conditions: list[str] = []
 
     def sys_id(self) -> str:
         return f"{self.change}.record_id"
@@ -42,7 +42,7 @@ class PastRecord(TableAlias):
         if column.name == OWN_TABLE_COLUMN:
             return f"{self.change}.table_key"
         key, image = logged_values.value_key(self.table, column), self.image_of(column)
-        self.known.append(f"NOT coalesce({image} ? {literal(key + HASH_SUFFIX)}, FALSE)")
+        self.known_conditions.append(f"NOT coalesce({image} ? {literal(key + HASH_SUFFIX)}, FALSE)")
         value = f"({image} ->> {literal(key)})::{column.column_type.sql_type}"
         if column.column_type.is_list:
             items = f"ARRAY(SELECT jsonb_array_elements_text({image} -> {literal(key)}))"
@@ -54,8 +54,8 @@ class PastRecord(TableAlias):
 
 
 def became_unreadable_sql(builder: StatementBuilder, view: CallerView, table: Table, change: str) -> tuple[str, str]:
-    """Whether the change made the record unreadable for the caller, who could read it before; and a join that this
-    needs. `table` is the record's own. Where that cannot be decided, it did not."""
+    """SQL for whether the caller could read the record before the change but not after it, and the join this needs.
+    `table` is the record's own table. The result is false if this cannot be decided."""
     decision = view.record_decision(table)
     if decision in (ALWAYS, NEVER):
         return f"({change}.operation = 'delete' AND {'TRUE' if decision == ALWAYS else 'FALSE'})", ""
@@ -66,31 +66,31 @@ def became_unreadable_sql(builder: StatementBuilder, view: CallerView, table: Ta
         "after": lambda column: _image_sql(stored, column, change, ">"),
     }
 
-    def holds(moment: Literal["delete", "before", "after"]) -> tuple[str, list[str]]:
+    def readable_at(moment: Literal["delete", "before", "after"]) -> tuple[str, list[str]]:
         record = PastRecord(table, change, images[moment])
         condition = predicates.decision_sql(builder, decision, record)
-        return f"(({condition}) IS TRUE)", record.known
+        return f"(({condition}) IS TRUE)", record.known_conditions
 
-    held, known = holds("delete")
-    deleted = " AND ".join([f"{change}.operation = 'delete'", held, *known])
+    was_readable, known = readable_at("delete")
+    deleted = " AND ".join([f"{change}.operation = 'delete'", was_readable, *known])
     try:
-        (held_before, known_before), (holds_after, known_after) = holds("before"), holds("after")
+        (readable_before, known_before), (readable_after, known_after) = readable_at("before"), readable_at("after")
     except UnknownValue:
         return f"({deleted})", ""
     hidden = " AND ".join(
-        [f"{change}.operation = 'update'", held_before, f"NOT {holds_after}", *known_before, *known_after]
+        [f"{change}.operation = 'update'", readable_before, f"NOT {readable_after}", *known_before, *known_after]
     )
     return f"({deleted} OR {hidden})", f" LEFT JOIN {stored.join_sql()} ON {stored.sys_id()} = {change}.record_id"
 
 
 def same_record_sql(alias: str, other: str) -> str:
-    """Whether two rows of the log are of one record. An imported id is unique in its table only."""
+    """SQL for whether two log rows belong to the same record. Imported ids are unique only within their table."""
     return f"{alias}.record_id = {other}.record_id AND {alias}.table_key = {other}.table_key"
 
 
 def _image_sql(stored: TableAlias, column: Column, change: str, comparison: str) -> str:
-    """The first change from there on that mentions the column has the value that it had then. Without such a change,
-    the record still has it."""
+    """SQL for the JSON object with a past value of the column: the old value in the next change that mentions it, or
+    the current value if there is no such change."""
     if column.name in STAMP_COLUMNS:
         raise UnknownValue
     key = literal(logged_values.value_key(stored.table, column))

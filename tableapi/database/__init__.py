@@ -1,1 +1,1 @@
-"""Loads the catalogue, runs statements and retries on a newer catalogue."""
+"""Loads the catalogue and runs statements."""

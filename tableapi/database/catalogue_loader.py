@@ -1,4 +1,4 @@
-"""Loads the catalogue from its tables as one frozen value, and caches the newest in this process."""
+"""Loads the catalogue from its tables as one frozen value, and caches the newest version in this process."""
 
 import threading
 from collections import defaultdict
@@ -36,13 +36,13 @@ _cache = _Cache()
 
 
 def cached_catalogue() -> Catalogue:
-    """The catalogue of this process; the result of a statement says whether it is still the newest."""
+    """The cached catalogue. Statements return the current version, which shows whether it is outdated."""
     cached = _cache.catalogue
     return cached if cached is not None else reload_if_changed()
 
 
 def reload_if_changed() -> Catalogue:
-    """The catalogue as it is in the database now."""
+    """Return the current catalogue, and load it if its version has changed."""
     version = _stored_version()
     cached = _cache.catalogue
     if cached is not None and cached.version == version:
@@ -57,7 +57,7 @@ def clear_cache() -> None:
     _cache.catalogue = None
 
 
-# With everything that was derived from it.
+# Also frees everything derived from the catalogue.
 process_cache.register("catalogue", clear_cache)
 
 
@@ -66,21 +66,23 @@ def _stored_version() -> int:
 
 
 def load() -> Catalogue:
-    """The catalogue as this connection sees it. Read again until the version is the same before and after, so that it
-    never holds half of a change."""
+    """Load the catalogue as this connection sees it. Repeats if the version changed while loading, because only a part
+    of a change may have been loaded."""
     for _ in range(MAX_ATTEMPTS):
         version = _stored_version()
-        catalogue = Catalogue(version, {table.name: table for table in _tables()}, tuple(_rules()), _views())
+        tables = {table.name: table for table in _load_tables()}
+        rules = tuple(_load_rules({table.id: table.name for table in tables.values()}))
+        catalogue = Catalogue(version, tables, rules, _load_views())
         if _stored_version() == version:
             return catalogue
     return catalogue
 
 
-def _tables() -> Iterator[Table]:
+def _load_tables() -> Iterator[Table]:
     rows: dict[str, dict[str, Any]] = {row["sys_id"]: dict(row) for row in models.Table.objects.values()}
     names = {sys_id: row["name"] for sys_id, row in rows.items()}
-    own_columns = _columns(names, {row["sys_id"] for row in rows.values() if row["is_system"]})
-    set_on_change_rules = list(_set_on_change_rules(own_columns))
+    own_columns = _load_columns(names, {row["sys_id"] for row in rows.values() if row["is_system"]})
+    set_on_change_rules = list(_load_set_on_change_rules(own_columns))
     children: dict[str | None, list[str]] = defaultdict(list)
     for sys_id, row in rows.items():
         children[row["parent_id"]].append(sys_id)
@@ -110,7 +112,7 @@ def _tables() -> Iterator[Table]:
         )
 
 
-def _set_on_change_rules(own_columns: Mapping[str, list[Column]]) -> Iterator[SetOnChangeRule]:
+def _load_set_on_change_rules(own_columns: Mapping[str, list[Column]]) -> Iterator[SetOnChangeRule]:
     columns = {column.id: column for table_columns in own_columns.values() for column in table_columns}
     for row in models.SetRule.objects.order_by("sys_id").values():
         column, watched = columns.get(row["column_id"]), columns.get(row["watched_id"])
@@ -141,7 +143,7 @@ def _sys_columns(root: str, is_system: bool) -> Iterator[Column]:
         yield Column(name, "reference", root, name, label="Table", reference=TABLE_TABLE, read_only=True)
 
 
-def _columns(names: Mapping[str, str], system_ids: set[str]) -> dict[str, list[Column]]:
+def _load_columns(names: Mapping[str, str], system_ids: set[str]) -> dict[str, list[Column]]:
     choices: dict[str, list[tuple[str, str]]] = defaultdict(list)
     ordered_choices = models.Choice.objects.order_by("position", "sys_id")
     for column, value, label in ordered_choices.values_list("column_id", "value", "label"):
@@ -152,7 +154,7 @@ def _columns(names: Mapping[str, str], system_ids: set[str]) -> dict[str, list[C
             Column(
                 name=row["name"],
                 type=row["type"],
-                owner=names[row["table_id"]],
+                owner=names.get(row["table_id"], ""),  # unknown if the table was added after the tables were read
                 database_name=row["physical_name"] or row["name"],
                 id=row["sys_id"],
                 label=row["label"],
@@ -172,20 +174,21 @@ def _columns(names: Mapping[str, str], system_ids: set[str]) -> dict[str, list[C
     return columns
 
 
-def _rules() -> Iterator[Rule]:
+def _load_rules(table_names: Mapping[str, str]) -> Iterator[Rule]:
     roles = dict(Role.objects.values_list("sys_id", "name"))
-    tables = dict(models.Table.objects.values_list("sys_id", "name"))
     for row in models.Rule.objects.filter(active=True).order_by("sys_id").values():
+        if row["table_id"] and row["table_id"] not in table_names:
+            continue  # the table was added after the tables were read
         role_names = frozenset(roles[sys_id] for sys_id in row["roles"] if sys_id in roles)
         rule = Rule(
             id=row["sys_id"],
             operation=row["operation"],
-            table=tables[row["table_id"]] if row["table_id"] else None,
+            table=table_names[row["table_id"]] if row["table_id"] else None,
             column=row["column_name"],
             roles=role_names,
             condition=row["condition"],
             admin_overrides=row["admin_overrides"],
-            # A rule whose roles were all deleted must not become a rule for everybody.
+            # A rule whose roles were all deleted must not apply to everyone.
             is_broken=bool(row["roles"]) and not role_names,
         )
         yield rule if _is_valid(rule) else replace(rule, is_broken=True)
@@ -199,7 +202,7 @@ def _is_valid(rule: Rule) -> bool:
         return False
 
 
-def _views() -> dict[tuple[str, str], tuple[str, ...]]:
+def _load_views() -> dict[tuple[str, str], tuple[str, ...]]:
     paths_by_view: dict[tuple[str, str], list[str]] = defaultdict(list)
     rows = models.ViewColumn.objects.order_by("position", "sys_id").values_list(
         "view__table__name", "view__name", "path"

@@ -20,7 +20,7 @@ VERSION_STATEMENT = Statement("SELECT version FROM public.tableapi_state", ())
 
 
 class CatalogueChanged(Exception):
-    """The catalogue was changed after this process loaded it; what was derived from it may be wrong."""
+    """The catalogue changed after this process loaded it, so plans and statements may be wrong."""
 
 
 def fetch(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -> list[Row]:
@@ -32,22 +32,22 @@ def fetch_bytes(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_AL
 
 
 def quote_value(value: Any) -> str:
-    """For a statement that takes no parameters."""
+    """Quote a value for a statement that takes no parameters."""
     connection.ensure_connection()
     return sql.Literal(value).as_string(connection.connection)
 
 
 @contextmanager
-def copy(statement: str, limit_s: int) -> Iterator[Iterable[Any]]:
-    """The lines of a COPY statement; in a transaction."""
+def copy_lines(statement: str, timeout_s: int) -> Iterator[Iterable[Any]]:
+    """Yield the lines of a COPY statement. Requires a transaction."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SET LOCAL statement_timeout = '{limit_s}s'")
+        cursor.execute(f"SET LOCAL statement_timeout = '{timeout_s}s'")
         with connection.wrap_database_errors, cursor.copy(statement) as lines:
             yield lines
 
 
 def strip_version(rows: list[Row], catalogue: Catalogue) -> list[Row]:
-    """The rows without their first column, the catalogue's version; raises CatalogueChanged if it is another one."""
+    """Remove the first column, the catalogue version, from the rows. Raises CatalogueChanged if it differs."""
     version = rows[0][0]
     if version is None or int(version) != catalogue.version:
         raise CatalogueChanged

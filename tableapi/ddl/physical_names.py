@@ -15,7 +15,7 @@ from tableapi.sql import operators
 if TYPE_CHECKING:
     from tableapi import models
 
-    # As designed, or as the catalogue has it.
+    # The model, or its definition in the catalogue.
     IndexableColumn = models.Column | Column
 
 RECORDS_SCHEMA = "records"
@@ -56,7 +56,7 @@ def searchable_column(column: IndexableColumn) -> sql.Identifier:
 
 
 def comparison_key(column: IndexableColumn) -> sql.Composable:
-    """The expression for comparing and sorting. Text is compared without case, and empty text like NULL.
+    """The expression for comparing and sorting. Text is compared case-insensitively, and empty text is treated as NULL.
 
     `pg_c_utf8` is part of PostgreSQL, so every installation sorts in the same order and no update of the operating
     system invalidates an index.
@@ -88,13 +88,13 @@ def word_index(column: IndexableColumn, table: str, schema: str) -> Index:
 
 
 def family_index(table_id: str, table: str) -> Index:
-    """Finds the records of one table in the table of its parent."""
+    """Finds the records of one table in the root table of its family."""
     return Index(f"I{table_id}", RECORDS_SCHEMA, table, sql.SQL("(sys_db_table_id, sys_id)"))
 
 
 def column_indexes(column: IndexableColumn, table: str, schema: str = RECORDS_SCHEMA) -> Iterator[Index]:
-    """The indexes that the worker builds for a column. A unique index is created immediately instead, and records are
-    found and sorted by it too. (Those of system tables distinguish case.)"""
+    """The indexes that the worker builds for a column. A unique index is created immediately and replaces the main
+    index, except in system tables, where it is case-sensitive."""
     column_type = column.column_type
     needs_lookup = column_type.has_target or column.is_display or column.is_unique
     has_unique_index = column.is_unique and schema == RECORDS_SCHEMA

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from tableapi.models import Column, Table
 
 DESIGN_LOCK_ID = 7_301_010
-# Per cent of a page that new records fill, in a table whose records often change.
+# The percentage of a page that new records fill, in tables whose records change often.
 FILLFACTOR_PERCENT = 85
 # Every later SELECT waits behind a waiting ALTER (measured: 5.1 s), so an attempt times out early and is repeated.
 LOCK_TIMEOUT_MS = 2_000
 MAX_ATTEMPTS = 4
 RETRY_PAUSE_S = 0.1
 
-# In one message, because each one costs a round trip to the database.
+# Sent as one message to save round trips to the database.
 WITH_LOCK_TIMEOUT = sql.SQL("""
     SELECT set_config('servicebase.lock_timeout', current_setting('lock_timeout'), true);
     SET LOCAL lock_timeout = {};
@@ -37,13 +37,13 @@ WITH_LOCK_TIMEOUT = sql.SQL("""
     SELECT set_config('lock_timeout', current_setting('servicebase.lock_timeout'), true)
 """)
 
-_is_locked: ContextVar[bool] = ContextVar("locked", default=False)
+_holds_design_lock: ContextVar[bool] = ContextVar("holds_design_lock", default=False)
 _is_product_change: ContextVar[bool] = ContextVar("is_product_change", default=False)
 
 
 @contextmanager
-def as_product() -> Iterator[None]:
-    """Allow changes of system tables and reserved names, which only the product itself makes."""
+def allow_product_changes() -> Iterator[None]:
+    """Allow changes to system tables and the use of reserved names. Only the product itself uses this."""
     token = _is_product_change.set(True)
     try:
         yield
@@ -56,27 +56,27 @@ def is_product_change() -> bool:
 
 
 def lock_designs() -> None:
-    """Until the transaction ends, nobody else changes tables. Taken before any record of the catalogue is locked."""
-    if not _is_locked.get():
+    """Lock table designs until the transaction ends. Call this before any record of the catalogue is locked."""
+    if not _holds_design_lock.get():
         _run_with_retries(sql.SQL("SELECT pg_advisory_xact_lock({})").format(DESIGN_LOCK_ID))
 
 
 @contextmanager
 def design_lock() -> Iterator[None]:
-    """A transaction in which nobody else changes tables; the lock is held until it ends."""
-    if _is_locked.get():
+    """A transaction that holds the lock on table designs until it ends."""
+    if _holds_design_lock.get():
         yield
         return
     with transaction.atomic():
         lock_designs()
-        token = _is_locked.set(True)
+        token = _holds_design_lock.set(True)
         try:
             yield
         finally:
-            _is_locked.reset(token)
+            _holds_design_lock.reset(token)
 
 
-def run(*statements: sql.Composable) -> None:
+def execute(*statements: sql.Composable) -> None:
     with design_lock():
         for statement in statements:
             _run_with_retries(statement)
@@ -117,21 +117,20 @@ def count_values(column: Column) -> int:
     """The number of records with a value in the column."""
     name = sql.Identifier(column.database_name)
     with connection.cursor() as cursor:
-        cursor.execute(sql.SQL("SELECT count({}) FROM {}").format(name, _storage(column)))
+        cursor.execute(sql.SQL("SELECT count({}) FROM {}").format(name, _storage_table(column)))
         return int(cursor.fetchone()[0])
 
 
 def has_longer_text(column: Column, maximum: int) -> bool:
-    """Whether a record has a longer text; of formatted text, its plain text counts. The length in bytes is compared
-    first, because it is known without decompression. A table that is too large to scan in a request counts as having
-    none."""
+    """Whether any text is longer than `maximum`, measured as plain text. The length in bytes is compared first, because
+    it is known without decompression. Returns False if the table is too large to scan in a request."""
     text_sql: sql.Composable = sql.Identifier(column.database_name)
     if column.column_type.is_html:
         text_sql = sql.SQL("coalesce({}, {})").format(sql.Identifier(plain_text_column_name(column.pk)), text_sql)
     query = sql.SQL("SELECT EXISTS (SELECT 1 FROM {} WHERE octet_length({text}) > %s AND length({text}) > %s)")
     try:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(query.format(_storage(column), text=text_sql), [maximum, maximum])
+            cursor.execute(query.format(_storage_table(column), text=text_sql), [maximum, maximum])
             return bool(cursor.fetchone()[0])
     except OperationalError as error:
         if not isinstance(error.__cause__, errors.QueryCanceled):
@@ -143,8 +142,8 @@ def qualified_name(table: Table) -> sql.Identifier:
     return sql.Identifier("public" if table.is_system else physical_names.RECORDS_SCHEMA, table.name)
 
 
-def _storage(column: Column) -> sql.Identifier:
-    """The database table of the column's values; custom columns have one beside that of the product."""
+def _storage_table(column: Column) -> sql.Identifier:
+    """The database table that stores the column; custom columns are stored apart from their product table."""
     return sql.Identifier(physical_names.RECORDS_SCHEMA if column.is_designed else "public", column.table.name)
 
 
@@ -164,7 +163,7 @@ CHILD_DDL = sql.SQL("CREATE TABLE {table} (sys_id {id} PRIMARY KEY REFERENCES {p
 
 def create_table(table: Table) -> None:
     if table.parent is None:
-        run(
+        execute(
             ROOT_DDL.format(table=qualified_name(table), id=physical_names.ID_TYPE, table_id=table.pk),
             *_time_indexes(table),
         )
@@ -175,16 +174,16 @@ def create_table(table: Table) -> None:
 
 
 def _create_child_table(table: sql.Composable, parent: sql.Identifier) -> None:
-    run(CHILD_DDL.format(table=table, id=physical_names.ID_TYPE, parent=parent))
+    execute(CHILD_DDL.format(table=table, id=physical_names.ID_TYPE, parent=parent))
 
 
 def enable_hot_updates(table: Table) -> None:
-    """Let PostgreSQL write a change beside the record's old version and to no other index (HOT): it may if the page has
-    space and no column of a B-tree index changes. The time of the last change always does, so it gets a BRIN index, by
-    which records are found but not sorted.
+    """Enable heap-only tuple (HOT) updates, which write no index entries. They require free space in the page and that
+    no column of a B-tree index changes. `sys_updated_at` always changes, so it gets a BRIN index, which serves filters
+    but not sorting.
     """
     name, table_name = sql.Identifier(f"D{table.pk}"), qualified_name(table)
-    run(
+    execute(
         sql.SQL("ALTER TABLE {} SET (fillfactor = {})").format(table_name, FILLFACTOR_PERCENT),
         physical_names.drop_index_sql(physical_names.RECORDS_SCHEMA, f"D{table.pk}"),
         sql.SQL("CREATE INDEX {} ON {} USING brin (sys_updated_at) WITH (pages_per_range = 32, autosummarize)").format(
@@ -201,7 +200,7 @@ def _time_indexes(table: Table) -> Iterator[sql.Composable]:
 
 
 def create_sequence(table: Table) -> None:
-    run(sql.SQL("CREATE SEQUENCE IF NOT EXISTS {}").format(_sequence(table)))
+    execute(sql.SQL("CREATE SEQUENCE IF NOT EXISTS {}").format(_sequence(table)))
 
 
 def _sequence(table: Table) -> sql.Identifier:
@@ -209,11 +208,11 @@ def _sequence(table: Table) -> sql.Identifier:
 
 
 def drop_table(table: Table) -> None:
-    """Drop an empty table. It is kept if a concurrent request has created a record."""
-    run(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(qualified_name(table)))
+    """Drop the table if it is empty. Raises ValidationError if a concurrent request has created a record."""
+    execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(qualified_name(table)))
     if has_records(table):
         raise ValidationError(f"{table.name} has records. Delete those records first.")
-    run(
+    execute(
         sql.SQL("DROP TABLE {}").format(qualified_name(table)),
         sql.SQL("DROP SEQUENCE IF EXISTS {}").format(_sequence(table)),
     )
@@ -221,10 +220,10 @@ def drop_table(table: Table) -> None:
 
 def add_columns(table: Table, columns: Sequence[Column]) -> None:
     clauses = [clause for column in columns for clause in _add_column_clauses(column)]
-    storage = _storage(columns[0])
+    storage_table = _storage_table(columns[0])
     if table.is_system:
-        _create_child_table(sql.SQL("IF NOT EXISTS {}").format(storage), qualified_name(table))
-    run(sql.SQL("ALTER TABLE {} {}").format(storage, sql.SQL(", ").join(clauses)))
+        _create_child_table(sql.SQL("IF NOT EXISTS {}").format(storage_table), qualified_name(table))
+    execute(sql.SQL("ALTER TABLE {} {}").format(storage_table, sql.SQL(", ").join(clauses)))
     for column in columns:
         if column.is_unique:
             create_unique_index(column)
@@ -237,7 +236,7 @@ def _add_column_clauses(column: Column) -> Iterator[sql.Composable]:
     add = sql.SQL("ADD COLUMN {} {}")
     clause = add.format(sql.Identifier(column.database_name), sql.SQL(column.column_type.definition))
     if column.column_type.is_reference and column.reference_table is not None:
-        # The new column is empty in every record, so PostgreSQL scans nothing.
+        # The new column is empty in every record, so PostgreSQL does not scan the table.
         clause += sql.SQL(" CONSTRAINT {} REFERENCES {} (sys_id) ON DELETE SET NULL").format(
             sql.Identifier(f"F{column.pk}"), qualified_name(column.reference_table)
         )
@@ -247,21 +246,21 @@ def _add_column_clauses(column: Column) -> Iterator[sql.Composable]:
 
 
 def change_column(column: Column, previous: Column) -> None:
-    """Apply the differences. Types change only in ways that rewrite no record."""
+    """Apply the differences to the database. Type changes never rewrite records."""
     table = column.table
     required_indexes = list(physical_names.column_indexes(column, table.name))
     previous_indexes = list(physical_names.column_indexes(previous, table.name))
     if column.type != previous.type:
         if column.column_type.is_html:
             text = sql.SQL("ALTER TABLE {} ADD COLUMN {} text")
-            run(text.format(_storage(column), sql.Identifier(plain_text_column_name(column.pk))))
-        # New indexes have the same names and other expressions, and an old one would reject long texts.
-        run(*(index.drop_sql() for index in previous_indexes))
+            execute(text.format(_storage_table(column), sql.Identifier(plain_text_column_name(column.pk))))
+        # The new indexes have the same names but other expressions, and the old ones would reject long texts.
+        execute(*(index.drop_sql() for index in previous_indexes))
         previous_indexes = []
     if column.is_unique and not previous.is_unique:
         create_unique_index(column)
     if previous.is_unique and not column.is_unique:
-        run(physical_names.unique_index(previous, table.name).drop_sql())
+        execute(physical_names.unique_index(previous, table.name).drop_sql())
     old_names, new_names = {index.name for index in previous_indexes}, {index.name for index in required_indexes}
     missing_indexes = [index for index in required_indexes if index.name not in old_names]
     create_or_queue_indexes(missing_indexes, table, has_surplus=bool(old_names - new_names))
@@ -270,12 +269,12 @@ def change_column(column: Column, previous: Column) -> None:
 def drop_column(column: Column) -> None:
     names = [column.database_name, *([plain_text_column_name(column.pk)] if column.column_type.is_html else [])]
     parts = [sql.SQL("DROP COLUMN IF EXISTS {}").format(sql.Identifier(name)) for name in names]
-    run(sql.SQL("ALTER TABLE IF EXISTS {} {}").format(_storage(column), sql.SQL(", ").join(parts)))
+    execute(sql.SQL("ALTER TABLE IF EXISTS {} {}").format(_storage_table(column), sql.SQL(", ").join(parts)))
 
 
 def create_unique_index(column: Column) -> None:
     try:
-        run(physical_names.unique_index(column, column.table.name).create_sql())
+        execute(physical_names.unique_index(column, column.table.name).create_sql())
     except IntegrityError as error:
         if not isinstance(error.__cause__, errors.UniqueViolation):
             raise
@@ -283,8 +282,8 @@ def create_unique_index(column: Column) -> None:
 
 
 def create_or_queue_indexes(indexes: list[physical_names.Index], table: Table, has_surplus: bool = False) -> None:
-    """Create indexes of an empty table immediately. Of others, the worker builds them while records are written."""
+    """Create the indexes now if the table is empty. Otherwise the worker builds them without blocking writes."""
     if indexes and not has_records(table):
-        run(*(index.create_sql() for index in indexes))
+        execute(*(index.create_sql() for index in indexes))
     elif indexes or has_surplus:
         transaction.on_commit(lambda: wake_worker("tableapi.tasks.build_indexes"), robust=True)

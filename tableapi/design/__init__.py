@@ -1,1 +1,1 @@
-"""What happens when an administrator changes a table, column, view or rule."""
+"""Checks and saves tables, columns, views and rules, builds indexes, and finds usages of columns."""

@@ -1,6 +1,6 @@
 """Checks of rules and views that resolve columns through the catalogue.
 
-Each reads the catalogue from the database, because the table may have been created in the same transaction.
+Each check loads the catalogue from the database, because the table may have been created in the same transaction.
 """
 
 from dataclasses import replace
@@ -43,7 +43,7 @@ def check_set_on_change_rule(rule: SetRule) -> None:
 
 
 def _set_to_problem(column: Column) -> str:
-    return "A rule cannot set the next number." if defaults.is_next_number(column) else defaults.find_problem(column)
+    return "A rule cannot set the next number." if defaults.is_number_default(column) else defaults.find_problem(column)
 
 
 def _value_problem(column: Column, value: str) -> str:
@@ -55,8 +55,7 @@ def _value_problem(column: Column, value: str) -> str:
 
 
 def check_path_in_view(column: ViewColumn, path: str) -> None:
-    """Refuse an invalid path for this column of a view. A path that becomes invalid later, with its column, is omitted
-    from responses."""
+    """Refuse an invalid path for this column of a view. Responses omit a path that becomes invalid later."""
     previous = column.stored_record()
     if previous is not None and (previous.path, previous.view_id) == (path, column.view_id):
         return

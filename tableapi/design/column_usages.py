@@ -21,10 +21,10 @@ class ColumnUsage(Enum):
 
 
 def rules_using(catalogue: Catalogue, column: Column) -> Iterator[tuple[Rule, ColumnUsage]]:
-    """Each rule once, with its most important usage: a rule whose condition loses a column matches no record."""
+    """Yield each rule once, with its most important usage. A rule whose condition loses a column matches no record."""
     table_names = (*catalogue.tables[column.owner].family, ANY_TABLE)
     for rule in catalogue.rules:
-        usages = set() if rule.is_broken else set(_usages(catalogue, rule, column))
+        usages = set() if rule.is_broken else set(_rule_usages(catalogue, rule, column))
         if rule.column == column.name and rule.table in table_names:
             usages.add(ColumnUsage.SUBJECT)
         first = next((usage for usage in ColumnUsage if usage in usages), None)
@@ -33,25 +33,25 @@ def rules_using(catalogue: Catalogue, column: Column) -> Iterator[tuple[Rule, Co
 
 
 def views_using(catalogue: Catalogue, column: Column) -> Iterator[tuple[str, str]]:
-    """Table and name of each view."""
+    """Yield the table and name of each view that uses the column."""
     scope = RuleScope(catalogue)
     for (table, name), paths in catalogue.views.items():
-        candidates = (path.split(".") for path in paths if column.name in path)
-        resolved = (resolve_path(scope, catalogue.tables[table], tuple(path)) for path in candidates)
-        if any(column.id in _column_ids(path) for path in resolved if path is not None):
+        candidate_paths = (path.split(".") for path in paths if column.name in path)
+        resolved_paths = (resolve_path(scope, catalogue.tables[table], tuple(path)) for path in candidate_paths)
+        if any(column.id in _column_ids(path) for path in resolved_paths if path is not None):
             yield table, name
 
 
-def _usages(catalogue: Catalogue, rule: Rule, column: Column) -> Iterator[ColumnUsage]:
+def _rule_usages(catalogue: Catalogue, rule: Rule, column: Column) -> Iterator[ColumnUsage]:
     query = rule.query
     has_words = any(condition.row.kind is ValueKind.WORDS for condition in query.conditions())
     if column.name not in rule.condition and not has_words:
-        return  # true for most rules; otherwise the condition is resolved for every table it may apply to
+        return  # skips most rules; other conditions are resolved_paths for every table they may apply to
     for name in catalogue.tables[rule.table].family if rule.table else tuple(catalogue.tables):
-        yield from _usages_in(catalogue.tables[name], catalogue, query, column)
+        yield from _condition_usages(catalogue.tables[name], catalogue, query, column)
 
 
-def _usages_in(table: Table, catalogue: Catalogue, query: Query, column: Column) -> Iterator[ColumnUsage]:
+def _condition_usages(table: Table, catalogue: Catalogue, query: Query, column: Column) -> Iterator[ColumnUsage]:
     try:
         for predicate in permissions.predicates_in(RuleScope(catalogue), table, query):
             if column.id in _column_ids(predicate.path) | (_column_ids(predicate.other) if predicate.other else set()):

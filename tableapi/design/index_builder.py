@@ -1,4 +1,4 @@
-"""Finds and builds missing indexes of designed tables while records are written; drops surplus ones."""
+"""Builds missing indexes of designed tables without blocking writes, and drops surplus ones."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from system.background import index_builds
 from system.plain_sql import fetch_rows
-from tableapi.catalogue.column_types import names_where
+from tableapi.catalogue.column_types import type_names_where
 from tableapi.ddl import physical_names
 from tableapi.ddl.physical_names import Index
 from tableapi.models import Column, Table
@@ -25,7 +25,7 @@ EXISTING_INDEXES = """
 
 
 def missing_indexes() -> list[Index]:
-    """Indexes that the catalogue requires and the database lacks, or has only as invalid ones."""
+    """Indexes that the catalogue requires and that are missing or invalid in the database."""
     existing = _find_indexes()
     return [index for index in _required_indexes() if not existing.get((index.schema, index.name))]
 
@@ -56,10 +56,10 @@ def _required_indexes() -> Iterator[Index]:
         yield physical_names.family_index(table.pk, table.name)
     has_option = Q(is_indexed=True) | Q(is_display=True) | Q(is_unique=True)
     columns = Column.objects.select_related("table")
-    has_target = Q(type__in=names_where(lambda row: row.has_target))
+    has_target = Q(type__in=type_names_where(lambda row: row.has_target))
     for column in columns.filter(has_option | has_target, physical_name=""):
         yield from physical_names.column_indexes(column, column.table.name)
-    # System tables have the indexes of their models, except those on text that ignore case.
-    text_types = names_where(lambda row: row.is_text and row.has_main_index)
+    # System tables have the indexes of their models, which do not include case-insensitive ones on text.
+    text_types = type_names_where(lambda row: row.is_text and row.has_main_index)
     for column in columns.filter(has_option, type__in=text_types).exclude(physical_name=""):
         yield from physical_names.column_indexes(column, column.table.name, "public")

@@ -1,7 +1,7 @@
-"""Hints about a rule that is valid, but grants much, adds nothing, or names values that do not exist.
+"""Hints about a valid rule that grants very broad access, is redundant, or names values that do not exist.
 
-They are shown to the administrator who saves the rule, and refuse nothing: a choice or a record may be added later, and
-a rule that names a missing one fails closed.
+They are shown when an administrator saves the rule and do not prevent saving: a choice or record may be added later,
+and a rule that names a missing one fails closed.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ VALUE_OPERATORS = frozenset({"=", "!=", "IN", "NOT IN", "HAS", "HASNOT"})
 
 
 def rule_hints(rule: Rule) -> Iterator[str]:
-    """Warnings about a rule for everybody, and about another rule that grants the same or more."""
+    """Warn if the rule grants access to every user, or if another rule already grants the same or more."""
     if not rule.active:
         return
     if not (rule.table or rule.column_name or rule.roles or rule.condition):
@@ -34,10 +34,10 @@ def rule_hints(rule: Rule) -> Iterator[str]:
 
 
 def condition_hints(catalogue: Catalogue, table_name: str, text: str) -> Iterator[str]:
-    """A warning for each value that no record can have."""
+    """Yield a warning for each value that no record can have."""
     for predicate in permissions.predicates_in(RuleScope(catalogue), catalogue.tables[table_name], parse(text)):
         column, path = predicate.path.column, ".".join(predicate.condition.path)
-        values = _values(predicate.condition)
+        values = _literal_values(predicate.condition)
         if column.choices:
             choices = dict(column.choices)
             yield from (f"{value} is not a choice of {path}." for value in values if value not in choices)
@@ -49,8 +49,8 @@ def condition_hints(catalogue: Catalogue, table_name: str, text: str) -> Iterato
             )
 
 
-def _values(condition: Condition) -> list[str]:
-    """The literal values; the result of a function depends on the caller."""
+def _literal_values(condition: Condition) -> list[str]:
+    """The literal values of a condition, without functions, whose result depends on the caller."""
     if condition.operator not in VALUE_OPERATORS:
         return []
     operand = read_value(condition)

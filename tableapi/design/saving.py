@@ -1,9 +1,9 @@
-"""Saves tables, columns, choices, views and rules: one function for each, called by administration, API and setup.
+"""Saves tables, columns, choices, views and rules: one function per model, called by administration, API and setup.
 
     lock ──▶ validate with the catalogue ──▶ row ──▶ ALTER TABLE ──▶ commit ──▶ build the indexes of large tables
 
-The models refuse a plain `save()`. Deletions need no function: `tableapi.signals` drops tables and columns however
-their records are deleted, by a cascade too.
+The models disable `save()`. Deletions need no function: `tableapi.signals` drops tables and columns however their
+records are deleted, including by a cascade.
 """
 
 from collections.abc import Callable, Iterator
@@ -82,8 +82,8 @@ def _saving_row(record: RecordType) -> Iterator[RecordType | None]:
 def validate(record: CatalogueRecord) -> None:
     """Raise one `ValidationError` with the errors of all columns.
 
-    As `full_clean`, but the check with the catalogue comes before those of unique values, which leave out the columns
-    that are invalid already.
+    Like `full_clean`, but the check against the catalogue precedes those for unique values, which skip columns that
+    are already invalid.
     """
     record.check_characters()
     errors: dict[str, Any] = {}

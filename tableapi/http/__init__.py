@@ -1,1 +1,1 @@
-"""Parameters and body in, status and headers out: the one place that knows Django REST framework."""
+"""The endpoints of the Table API: parameters and body in, status and headers out."""

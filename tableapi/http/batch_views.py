@@ -1,4 +1,4 @@
-"""The endpoint that runs many requests to the Table API, parsed and authenticated once."""
+"""The batch endpoint, which runs many requests to the Table API but authenticates only once."""
 
 import json
 import re
@@ -16,27 +16,27 @@ from system.errors import BadRequest, QueryTooSlow, ServiceError, TooLarge, Unav
 from system.http import django_request, stateless_requests, steps
 from system.http.error_responses import error_response
 from system.http.json_view import JsonView, set_parsed_request
-from system.http.request_body import InvalidJson
 from system.monitoring import logs
+from system.strict_json import InvalidJson
 from tableapi.read.context import Caller
 
 from .responses import API_PATH
 from .table_views import caller_of, json_body
 
 MAX_BATCH_REQUESTS = 100
-# After this time, and after so many bytes of responses, no further request is run.
+# No further request is run after this time or this number of response bytes.
 MAX_BATCH_S = 60.0
 MAX_BATCH_RESPONSE_BYTES = 32 * 1024 * 1024
-PATHS = (API_PATH, "/rest/v1/stats/", "/rest/v1/changes/", "/rest/v1/bulk/", "/rest/v1/upsert/")
+PATH_PREFIXES = (API_PATH, "/rest/v1/stats/", "/rest/v1/changes/", "/rest/v1/bulk/", "/rest/v1/upsert/")
 SHARED_META = ("HTTP_HOST", "SERVER_NAME", "SERVER_PORT", "REMOTE_ADDR")
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
-# Of a request in the batch; all others are those of the batch itself.
-HEADERS = {"accept": "HTTP_ACCEPT", "if-match": "HTTP_IF_MATCH", "if-none-match": "HTTP_IF_NONE_MATCH"}
+ALLOWED_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+# The headers that a request in the batch can set; all others come from the batch request itself.
+META_NAMES = {"accept": "HTTP_ACCEPT", "if-match": "HTTP_IF_MATCH", "if-none-match": "HTTP_IF_NONE_MATCH"}
 RETURNED_HEADERS = ("ETag", "Link", "Location", "Retry-After", "X-Ignored-Fields", "X-Total-Count")
 STREAMED_TYPES = re.compile(r"csv|ndjson", re.IGNORECASE)
-FILE_PATH = re.compile(rf"{API_PATH}[^/]+/[^/]+/attachments(?P<content>/[^/]+/content)?")
+ATTACHMENT_PATH = re.compile(rf"{API_PATH}[^/]+/[^/]+/attachments(?P<content>/[^/]+/content)?/?")
 JSON_TYPE = re.compile(r"application/json\s*(;.*)?", re.IGNORECASE)
-KEYS = {"id", "method", "url", "headers", "body"}
+REQUEST_KEYS = {"id", "method", "url", "headers", "body"}
 
 
 class FailedDependency(ServiceError):
@@ -46,7 +46,7 @@ class FailedDependency(ServiceError):
 
 
 class InnerRequest(HttpRequest):
-    """Has what a view reads. Django's own reads much more from a request of the server."""
+    """A request in the batch, with only what views read. Django's own request classes do more work."""
 
     def __init__(self, batch: "Batch", method: str, path: str, meta: dict[str, Any]) -> None:
         self.batch = batch
@@ -60,7 +60,7 @@ class InnerRequest(HttpRequest):
 
 
 class Batch(NamedTuple):
-    """What its requests have in common."""
+    """What the requests of a batch share."""
 
     request: HttpRequest
     user: Any
@@ -69,12 +69,12 @@ class Batch(NamedTuple):
 
     @classmethod
     def of(cls, request: Request) -> "Batch":
-        outer = django_request(request)
-        meta = {name: outer.META[name] for name in SHARED_META if name in outer.META}
-        return cls(outer, request.user, caller_of(request), meta)
+        batch_request = django_request(request)
+        meta = {name: batch_request.META[name] for name in SHARED_META if name in batch_request.META}
+        return cls(batch_request, request.user, caller_of(request), meta)
 
 
-class Entry(NamedTuple):
+class InnerResponse(NamedTuple):
     id: Any
     response: HttpResponse
     has_body: bool = True
@@ -84,25 +84,25 @@ class BatchView(JsonView):
     http_method_names = ["post"]
 
     def post(self, request: Request) -> HttpResponse:
-        items, is_atomic = _parse(request)
-        with logs.joined_lines():
-            entries = _run_atomically(request, items) if is_atomic else list(_run_all(request, items, is_atomic=False))
-        body = b",".join(map(_entry_json, entries))
+        items, is_atomic = _parse_batch(request)
+        with logs.join_lines():
+            responses = _run_atomic(request, items) if is_atomic else list(_run_each(request, items, is_atomic=False))
+        body = b",".join(map(_response_json, responses))
         return HttpResponse(b'{"status":"OK","data":[' + body + b"]}", content_type="application/json")
 
 
-def _run_atomically(request: Request, items: list[Any]) -> list[Entry]:
-    """Roll everything back at the first failure; only the failed request then has a result of its own."""
+def _run_atomic(request: Request, items: list[Any]) -> list[InnerResponse]:
+    """Roll everything back at the first failure; only the failed request then has its own result."""
     with transaction.atomic():
-        entries = list(_run_all(request, items, is_atomic=True))
-        failed = next((entry for entry in entries if entry.response.status_code >= 400), None)
-        if failed is None:
-            return entries
+        responses = list(_run_each(request, items, is_atomic=True))
+        failure = next((inner for inner in responses if inner.response.status_code >= 400), None)
+        if failure is None:
+            return responses
         transaction.set_rollback(True)
-    if QueryTooSlow.code.encode() in failed.response.content:
+    if QueryTooSlow.code.encode() in failure.response.content:
         user: Any = request.user
-        user.count_slow_statement()  # the count of the request was rolled back
-    return [failed if number == len(entries) - 1 else Entry(_id_of(item), error_response(FailedDependency()))
+        user.count_slow_statement()  # the count by the failed request was rolled back
+    return [failure if number == len(responses) - 1 else InnerResponse(_id_of(item), error_response(FailedDependency()))
             for number, item in enumerate(items)]  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def _id_of(item: Any) -> Any:
     return item.get("id") if isinstance(item, dict) else None
 
 
-def _parse(request: Request) -> tuple[list[Any], bool]:
+def _parse_batch(request: Request) -> tuple[list[Any], bool]:
     body = json_body(request)
     if not isinstance(body, dict) or not isinstance(body.get("requests"), list):
         raise InvalidJson('The body must be a JSON object with "requests", an array.')
@@ -122,24 +122,24 @@ def _parse(request: Request) -> tuple[list[Any], bool]:
     return body["requests"], is_atomic
 
 
-def _run_all(request: Request, items: list[Any], is_atomic: bool) -> Iterator[Entry]:
-    """Stops at the first failure if all belong together."""
-    size, ends_at = 0, time.monotonic() + MAX_BATCH_S
+def _run_each(request: Request, items: list[Any], is_atomic: bool) -> Iterator[InnerResponse]:
+    """Run the requests in order. Stops at the first failure if the batch is atomic."""
+    size, deadline = 0, time.monotonic() + MAX_BATCH_S
     batch = Batch.of(request)
     for item in items:
-        is_full = size > MAX_BATCH_RESPONSE_BYTES or time.monotonic() > ends_at
-        response = _run(batch, item, is_atomic, is_full)
+        is_over_limit = size > MAX_BATCH_RESPONSE_BYTES or time.monotonic() > deadline
+        response = _run_request(batch, item, is_atomic, is_over_limit)
         size += len(response.content)
-        yield Entry(_id_of(item), response, has_body=not isinstance(item, dict) or item.get("method") != "HEAD")
+        yield InnerResponse(_id_of(item), response, has_body=not isinstance(item, dict) or item.get("method") != "HEAD")
         if is_atomic and response.status_code >= 400:
             return
 
 
-def _run(batch: Batch, item: Any, is_atomic: bool, is_full: bool) -> HttpResponse:
+def _run_request(batch: Batch, item: Any, is_atomic: bool, is_over_limit: bool) -> HttpResponse:
     try:
-        if is_full:
+        if is_over_limit:
             raise TooLarge(
-                "The batch takes too long, or its responses are too large. Send this request in another one."
+                "The batch takes too long, or its responses are too large. Send this request in another batch."
             )
         inner = _inner_request(batch, item)
         steps.check_request_head(inner)
@@ -155,7 +155,7 @@ def _run(batch: Batch, item: Any, is_atomic: bool, is_full: bool) -> HttpRespons
 
 
 def _call_in_savepoint(inner: HttpRequest) -> HttpResponse:
-    """After an error of the database, the transaction of the batch can still be ended."""
+    """Use a savepoint, because a database error would otherwise abort the transaction of the batch."""
     try:
         with transaction.atomic():
             response = stateless_requests.call_view(inner)
@@ -163,47 +163,47 @@ def _call_in_savepoint(inner: HttpRequest) -> HttpResponse:
                 transaction.set_rollback(True)
             return response
     except InternalError:
-        # A table has changed. The request can be repeated only in a new transaction.
+        # A table was changed concurrently. The request can be retried only in a new transaction.
         raise Unavailable from None
 
 
 def _inner_request(batch: Batch, item: Any) -> InnerRequest:
-    if not isinstance(item, dict) or item.keys() - KEYS or str(item.get("method")) not in METHODS:
+    if not isinstance(item, dict) or item.keys() - REQUEST_KEYS or str(item.get("method")) not in ALLOWED_METHODS:
         raise BadRequest(
-            f"Each request must be an object with method ({', '.join(METHODS)}) and url, and optionally id, headers "
-            "and body.",
+            f"Each request must be an object with method ({', '.join(ALLOWED_METHODS)}) and url, and optionally id, "
+            "headers and body.",
             code="invalid_parameter",
         )
     url, headers = item.get("url"), item.get("headers", {})
-    if not isinstance(url, str) or not (url.isascii() and url.isprintable() and url.startswith(PATHS)):
+    if not isinstance(url, str) or not (url.isascii() and url.isprintable() and url.startswith(PATH_PREFIXES)):
         message = f"The url must be the path of a table, such as {API_PATH}task."
         raise BadRequest(message, code="invalid_parameter", field="url")
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
-        raise BadRequest("headers must be an object of texts.", code="invalid_parameter", field="headers")
+        raise BadRequest("headers must be an object of strings.", code="invalid_parameter", field="headers")
     names = {name.lower(): value for name, value in headers.items()}
     if not JSON_TYPE.fullmatch(names.get("content-type", "application/json")):
         raise UnsupportedMediaType
     parts = urlsplit(url)
-    own_meta = {HEADERS[name]: value for name, value in names.items() if name in HEADERS}
-    own_meta["QUERY_STRING"] = parts.query
-    inner = InnerRequest(batch, item["method"], unquote(parts.path), own_meta)
-    file = FILE_PATH.fullmatch(inner.path)
+    meta = {META_NAMES[name]: value for name, value in names.items() if name in META_NAMES}
+    meta["QUERY_STRING"] = parts.query
+    inner = InnerRequest(batch, item["method"], unquote(parts.path), meta)
+    file = ATTACHMENT_PATH.fullmatch(inner.path)
     if (file and (file["content"] or inner.method == "POST")) or STREAMED_TYPES.search(names.get("accept", "")):
-        raise BadRequest("A batch has no files.", code="invalid_parameter", field="url")
-    # Views ask whether there is a body, and take the parsed one.
+        raise BadRequest("A batch cannot upload or download files.", code="invalid_parameter", field="url")
+    # Views check whether there is a body, but read the parsed one.
     inner._body = b"parsed" if "body" in item else b""
     set_parsed_request(inner, batch.user, item.get("body"))
     return inner
 
 
-def _entry_json(entry: Entry) -> bytes:
-    response = entry.response
+def _response_json(inner: InnerResponse) -> bytes:
+    response = inner.response
     head = {
-        "id": entry.id,
+        "id": inner.id,
         "status": response.status_code,
         "headers": {name: response[name] for name in RETURNED_HEADERS if name in response},
     }
     return b'%s,"body":%s}' % (
         json.dumps(head, ensure_ascii=False).encode()[:-1],
-        (entry.has_body and response.content) or b"null",
+        (inner.has_body and response.content) or b"null",
     )

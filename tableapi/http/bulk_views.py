@@ -1,4 +1,4 @@
-"""The endpoints that write many records, or one by a unique column."""
+"""The bulk and upsert endpoints."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,14 +8,14 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from system.http.json_view import JsonView
-from tableapi.bulk import bulk, upsert
-from tableapi.bulk.bulk import RecordOutcome
+from tableapi.bulk import bulk_write, upsert
 from tableapi.bulk.bulk_request import BulkRequest, parse_bulk
+from tableapi.bulk.bulk_write import RecordOutcome
 from tableapi.query.parameters import OutputOptions, parse_import, parse_input_display, parse_text
 from tableapi.write.write_request import WriteInput, WriteRequest
 
 from .idempotency import respond_once
-from .responses import created_response, entry_json, enveloped, written_response
+from .responses import created_response, data_response, entry_json, written_response
 from .table_views import caller_of, json_body, parse_change, write
 
 
@@ -23,13 +23,13 @@ class BulkView(JsonView):
     http_method_names = ["post", "patch", "delete"]
 
     def post(self, request: Request, table: str) -> HttpResponse:
-        return _respond(request, table, bulk.create_records, with_import=True, allows_query=False)
+        return _bulk_response(request, table, bulk_write.create_records, allows_import=True, allows_query=False)
 
     def patch(self, request: Request, table: str) -> HttpResponse:
-        return _respond(request, table, bulk.update_records, allows_query=True, with_values=True)
+        return _bulk_response(request, table, bulk_write.update_records, allows_query=True, allows_values=True)
 
     def delete(self, request: Request, table: str) -> HttpResponse:
-        return _respond(request, table, bulk.delete_records, allows_query=True)
+        return _bulk_response(request, table, bulk_write.delete_records, allows_query=True)
 
 
 class UpsertView(JsonView):
@@ -42,8 +42,8 @@ class UpsertView(JsonView):
         def respond() -> HttpResponse:
             result = write(caller_of(request), table, change, partial(upsert.upsert, key=key))
             if result.is_new:
-                return created_response(request, table, result.written)
-            return written_response(request, result.written)
+                return created_response(request, table, result.write_result)
+            return written_response(request, result.write_result)
 
         return respond_once(request, respond)
 
@@ -51,24 +51,24 @@ class UpsertView(JsonView):
 Operation = Callable[[WriteRequest, BulkRequest], list[RecordOutcome]]
 
 
-def _respond(
-    request: Request, table: str, operation: Operation, with_import: bool = False, **options: bool
+def _bulk_response(
+    request: Request, table: str, operation: Operation, allows_import: bool = False, **options: bool
 ) -> HttpResponse:
     bulk_request = parse_bulk(json_body(request), request.query_params, **options)
     parameters = request.query_params
     change = WriteInput(
-        {}, OutputOptions(), parse_input_display(parameters), is_import=with_import and parse_import(parameters)
+        {}, OutputOptions(), parse_input_display(parameters), is_import=allows_import and parse_import(parameters)
     )
 
     def respond() -> HttpResponse:
-        outcomes = write(caller_of(request), table, change, lambda opened: operation(opened, bulk_request))
-        is_all_created = bool(outcomes) and all(outcome.status == bulk.CREATED for outcome in outcomes)
-        return enveloped(list(map(_item, outcomes)), bulk.CREATED if is_all_created else bulk.WRITTEN)
+        outcomes = write(caller_of(request), table, change, lambda table_write: operation(table_write, bulk_request))
+        all_are_created = bool(outcomes) and all(outcome.status == bulk_write.CREATED for outcome in outcomes)
+        return data_response(list(map(_item_json, outcomes)), bulk_write.CREATED if all_are_created else bulk_write.OK)
 
     return respond_once(request, respond)
 
 
-def _item(outcome: RecordOutcome) -> bytes:
+def _item_json(outcome: RecordOutcome) -> bytes:
     item: dict[str, Any] = {"sys_id": outcome.sys_id, "status": outcome.status}
     if outcome.error is not None:
         item["errors"] = outcome.error.as_items()

@@ -1,4 +1,4 @@
-"""The endpoints of what is not a record: history, changes, statistics, attached rows, notifications, restoring."""
+"""The endpoints for history, the change feed, statistics, attached rows, notifications and restoring records."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,26 +22,26 @@ from tableapi.query.parameters import parse_text
 from tableapi.read.entry_pages import EntryPage
 from tableapi.statistics.pipeline import read_statistics
 
-from .responses import entry_response, enveloped, page_response, set_ignored_fields, set_next_page
+from .responses import data_response, entry_response, page_response, set_ignored_fields, set_next_page
 from .table_views import caller_of, json_body
 
 FILE_NAME_PARAMETER = "file_name"
 
-# A method of a view. Its function takes the caller and then the names in the path, in their order.
+# A view method. It passes the caller and then the parameters of the path, in order.
 Handler = Callable[..., HttpResponse]
 
 
-def page_of(read: Callable[..., EntryPage]) -> Handler:
+def page_handler(read: Callable[..., EntryPage]) -> Handler:
     def respond(view: JsonView, request: Request, **path: str) -> HttpResponse:
         return page_response(request, read(caller_of(request), *path.values(), request.query_params))
 
     return respond
 
 
-def entry_of(function: Callable[..., Mapping[str, Any]], status: int = 200, *, takes_body: bool = False) -> Handler:
+def entry_handler(action: Callable[..., Mapping[str, Any]], status: int = 200, *, takes_body: bool = False) -> Handler:
     def respond(view: JsonView, request: Request, **path: str) -> HttpResponse:
         body = [json_body(request)] if takes_body else []
-        return entry_response(function(caller_of(request), *path.values(), *body), status)
+        return entry_response(action(caller_of(request), *path.values(), *body), status)
 
     return respond
 
@@ -51,31 +51,31 @@ class EntryView(JsonView):
 
 
 class HistoryView(EntryView):
-    get = page_of(read_history)
+    get = page_handler(read_history)
 
 
 class ChangeFeedView(EntryView):
     def get(self, request: Request, table: str) -> HttpResponse:
         page = read_feed(caller_of(request), table, request.query_params)
-        response = enveloped(page.blocks, cursor=page.cursor)
+        response = data_response(page.blocks, cursor=page.cursor)
         set_ignored_fields(response, page.ignored)
-        set_next_page(request, response, {CURSOR_PARAMETER: page.cursor} if page.goes_on else {})
+        set_next_page(request, response, {CURSOR_PARAMETER: page.cursor} if page.has_more else {})
         return response
 
 
 class StatisticsView(EntryView):
     def get(self, request: Request, table: str) -> HttpResponse:
         result = read_statistics(caller_of(request), table, request.query_params)
-        return enveloped([] if result.body is None else [result.body])
+        return data_response([] if result.body is None else [result.body])
 
 
 class CommentsView(EntryView):
-    get = page_of(comments.read_comments)
-    post = entry_of(comments.create_comment, 201, takes_body=True)
+    get = page_handler(comments.read_comments)
+    post = entry_handler(comments.create_comment, 201, takes_body=True)
 
 
 class CommentView(EntryView):
-    patch = entry_of(comments.change_comment, takes_body=True)
+    patch = entry_handler(comments.change_comment, takes_body=True)
 
     def delete(self, request: Request, table: str, sys_id: str, entry: str) -> HttpResponse:
         comments.delete_comment(caller_of(request), table, sys_id, entry)
@@ -83,17 +83,17 @@ class CommentView(EntryView):
 
 
 class AttachmentsView(EntryView):
-    body_limit = settings.ATTACHMENT_LIMIT + uploads.FORM_BYTES
-    get = page_of(attachments.read_attachments)
+    body_limit = settings.ATTACHMENT_LIMIT + uploads.FORM_OVERHEAD_BYTES
+    get = page_handler(attachments.read_attachments)
 
     def post(self, request: Request, table: str, sys_id: str) -> HttpResponse:
-        plain = django_request(request)
+        http_request = django_request(request)
         limit = settings.ATTACHMENT_LIMIT
-        attachments.check_attachable(caller_of(request), table, sys_id)  # before the file is received
-        if plain.content_type == "multipart/form-data":
-            receive = uploads.receive_upload(plain, limit)
+        attachments.check_can_attach(caller_of(request), table, sys_id)  # before the file is received
+        if http_request.content_type == "multipart/form-data":
+            receive = uploads.receive_upload(http_request, limit)
         else:
-            receive = uploads.receive_file(plain, parse_text(request.query_params, FILE_NAME_PARAMETER), limit)
+            receive = uploads.receive_file(http_request, parse_text(request.query_params, FILE_NAME_PARAMETER), limit)
         with receive as upload:
             return entry_response(attachments.create_attachment(caller_of(request), table, sys_id, upload), 201)
 
@@ -111,7 +111,7 @@ class AttachmentContentView(EntryView):
             for piece in attachments.content_of(attachment) if request.method == "GET" else ():
                 file.write(piece)
             if request.method == "GET" and file.tell() != attachment.size:
-                raise record_not_found()  # deleted at the same time
+                raise record_not_found()  # deleted concurrently
         response = StoredFile(file.name, attachment.content_type)
         response["Content-Length"] = str(attachment.size)
         is_image = attachment.content_type in IMAGE_TYPES
@@ -135,7 +135,7 @@ class FollowerView(EntryView):
 
 
 class NotificationsView(EntryView):
-    get = page_of(listing.read_notifications)
+    get = page_handler(listing.read_notifications)
 
     def patch(self, request: Request) -> HttpResponse:
         body = json_body(request)
@@ -144,8 +144,8 @@ class NotificationsView(EntryView):
 
 
 class NotificationView(EntryView):
-    patch = entry_of(listing.mark, takes_body=True)
+    patch = entry_handler(listing.mark, takes_body=True)
 
 
 class RestoreView(EntryView):
-    post = entry_of(restore, 201)
+    post = entry_handler(restore, 201)

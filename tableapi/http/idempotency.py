@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: a request that is sent again gets the first response."""
+"""`Idempotency-Key`: a repeated request gets the response to the first one."""
 
 import hashlib
 from collections.abc import Callable
@@ -20,13 +20,13 @@ IDEMPOTENCY_HEADER = "HTTP_IDEMPOTENCY_KEY"
 RETENTION_PERIOD = timedelta(hours=24)
 MAX_KEY_LENGTH = 255
 STORED_HEADERS = ("Location", "ETag", "X-Ignored-Fields")
-# Not caused by the request itself: another try may succeed.
+# Not caused by the request itself, so a retry may succeed.
 TRANSIENT_STATUSES = frozenset({401, 408, 429})
 
 
 def respond_once(request: Request, respond: Callable[[], HttpResponse]) -> HttpResponse:
-    """The response of `respond`, or the one that the same request got before. It is stored in one transaction with the
-    write, so that a crash leaves neither."""
+    """Return the stored response to the same request, or call `respond` and store its response, in the same transaction
+    as the write."""
     key = request.META.get(IDEMPOTENCY_HEADER)
     if key is None:
         return respond()
@@ -36,32 +36,32 @@ def respond_once(request: Request, respond: Callable[[], HttpResponse]) -> HttpR
     identity = _identity(request, key)
     request_hash = _request_hash(request)
     with transaction.atomic():
-        _lock(identity)
+        _lock_key(identity)
         stored = IdempotentAnswer.objects.filter(**identity, created_at__gt=Now() - RETENTION_PERIOD).first()
         if stored is not None:
             return _replay(stored, request_hash)
         response = _first_response(respond)
         if response.status_code < 500 and response.status_code not in TRANSIENT_STATUSES:
-            _store(identity, request_hash, response)
+            _store_response(identity, request_hash, response)
         return response
 
 
 def _identity(request: Request, key: str) -> dict[str, Any]:
-    # The path by its hash: a long one does not fit into the index.
+    # The path is hashed, because a long one does not fit in the index.
     path = hashlib.sha256(request.path.encode()).hexdigest()
     return {"caller": str(request.user.pk), "method": str(request.method), "path": path, "key": key}
 
 
 def _request_hash(request: Request) -> str:
-    """What makes two requests the same. The roles are part of it: a key for fewer roles, or a user who lost one, must
-    not get what the others were answered."""
+    """Identifies equal requests. Includes the roles, because a caller with fewer roles must not get a response that was
+    produced with more."""
     user: Any = request.user
     parts = ("", request.META["QUERY_STRING"], request.META.get("HTTP_IF_MATCH", ""), *sorted(user.role_names))
     return hashlib.sha256(django_request(request).body + "?".join(parts).encode()).hexdigest()
 
 
-def _lock(identity: dict[str, Any]) -> None:
-    """One of two concurrent requests gets the lock; the other one is refused and does not wait."""
+def _lock_key(identity: dict[str, Any]) -> None:
+    """Lock the key. A concurrent request with the same key is refused and does not wait."""
     number = int.from_bytes(hashlib.sha256("\0".join(identity.values()).encode()).digest()[:8], "big", signed=True)
     if fetch_rows("SELECT pg_try_advisory_xact_lock(%s)", [number]) != [(True,)]:
         message = "A request with this Idempotency-Key is still in progress. Retry shortly."
@@ -86,7 +86,7 @@ def _replay(stored: IdempotentAnswer, request_hash: str) -> HttpResponse:
     return response
 
 
-def _store(identity: dict[str, Any], request_hash: str, response: HttpResponse) -> None:
+def _store_response(identity: dict[str, Any], request_hash: str, response: HttpResponse) -> None:
     headers = {name: response[name] for name in STORED_HEADERS if name in response}
     values = {
         "body_hash": request_hash,

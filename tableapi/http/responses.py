@@ -1,4 +1,4 @@
-"""Results become HTTP responses: the JSON envelope, ETags, links to the next page and advisory headers."""
+"""Turns results into HTTP responses: the JSON envelope, ETags, links to the next page and advisory headers."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ POSITION_PARAMETERS = frozenset({"sysparm_page", "sysparm_cursor", "since"})
 
 
 def list_response(request: Request, result: ListResult) -> HttpResponse:
-    response = enveloped(result.blocks)
+    response = data_response(result.blocks)
     set_ignored_fields(response, result.ignored)
     if result.total is not None:
         response["X-Total-Count"] = str(result.total)
@@ -31,13 +31,13 @@ def list_response(request: Request, result: ListResult) -> HttpResponse:
 
 
 def page_response(request: Request, page: EntryPage) -> HttpResponse:
-    response = enveloped(list(map(entry_json, page.entries)))
+    response = data_response(list(map(entry_json, page.entries)))
     set_next_page(request, response, {CURSOR_PARAMETER: page.cursor} if page.cursor else {})
     return response
 
 
 def entry_response(entry: Mapping[str, Any], status: int = 200) -> HttpResponse:
-    return enveloped([entry_json(entry)], status)
+    return data_response([entry_json(entry)], status)
 
 
 def entry_json(entry: Mapping[str, Any]) -> bytes:
@@ -45,20 +45,20 @@ def entry_json(entry: Mapping[str, Any]) -> bytes:
 
 
 def set_next_page(request: Request, response: HttpResponse, next_page: Mapping[str, str]) -> None:
-    """The link to the next page, which differs from this one in these parameters."""
+    """Add a link to the next page, whose URL differs from this one in these parameters."""
     if next_page:
-        unchanged = [item for item in request.query_params.items() if item[0] not in POSITION_PARAMETERS]
-        query = urlencode([*unchanged, *next_page.items()])
+        unchanged_parameters = [item for item in request.query_params.items() if item[0] not in POSITION_PARAMETERS]
+        query = urlencode([*unchanged_parameters, *next_page.items()])
         response["Link"] = f'<{own_url(django_request(request), request.path)}?{query}>; rel="next"'
 
 
 def record_response(request: Request, result: RecordResult, status: int = 200) -> HttpResponse:
-    """One record with its ETag; 304 if the client has it already."""
+    """One record with its ETag, or 304 if the client already has it."""
     tag = _etag(result)
     if tag is not None and status == 200 and _is_not_modified(request, tag):
         response = HttpResponse(status=304)
     else:
-        response = enveloped([result.body], status)
+        response = data_response([result.body], status)
     if tag is not None:
         response["ETag"] = tag
     set_ignored_fields(response, result.ignored)
@@ -72,7 +72,7 @@ def created_response(request: Request, table_name: str, result: WriteResult) -> 
 
 
 def written_response(request: Request, result: WriteResult, status: int = 200) -> HttpResponse:
-    return enveloped([b"{}"], status) if result.record is None else record_response(request, result.record, status)
+    return data_response([b"{}"], status) if result.record is None else record_response(request, result.record, status)
 
 
 def deleted_response(table_name: str, sys_id: str) -> HttpResponse:
@@ -80,11 +80,11 @@ def deleted_response(table_name: str, sys_id: str) -> HttpResponse:
     return JsonResponse({"status": "OK", "data": {"description": description}})
 
 
-def enveloped(blocks: Sequence[bytes], status: int = 200, cursor: str | None = None) -> HttpResponse:
-    """Joins the JSON of the records in one copy, because a list can be several megabytes."""
-    separated = [part for block in blocks for part in (b",", block)]
+def data_response(blocks: Sequence[bytes], status: int = 200, cursor: str | None = None) -> HttpResponse:
+    """Wrap the JSON of the records, copied only once because a list can be several megabytes."""
+    parts = [part for block in blocks for part in (b",", block)]
     end = b"]}" if cursor is None else f'],"cursor":"{cursor}"}}'.encode()
-    body = b"".join((b'{"status":"OK","data":[', *separated[1:], end))
+    body = b"".join((b'{"status":"OK","data":[', *parts[1:], end))
     return HttpResponse(body, status=status, content_type="application/json")
 
 
@@ -99,7 +99,7 @@ def set_ignored_fields(response: HttpResponse, names: Sequence[str]) -> None:
 
 
 def _etag(result: RecordResult) -> str | None:
-    """None where the version is hidden: it would change with columns that the caller cannot see."""
+    """None if the caller cannot read the version, which also changes with columns that they cannot see."""
     if result.version is None:
         return None
     return f'"{result.version}-{hashlib.sha256(result.body).hexdigest()[:16]}"'

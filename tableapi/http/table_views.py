@@ -1,4 +1,4 @@
-"""The REST endpoints of the Table API."""
+"""The endpoints for the records of a table."""
 
 import json
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from rest_framework.viewsets import ViewSet
 from system.http import django_request, etags
 from system.http.error_responses import own_origin
 from system.http.json_view import JsonView
-from system.http.request_body import InvalidJson
+from system.strict_json import InvalidJson
 from tableapi.access.permissions import ADMIN, CATALOGUE_TABLES
 from tableapi.catalogue.definitions import Catalogue
 from tableapi.ddl import schema_editor
@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 
 class TableViewSet(JsonView, ViewSet):
-    """Records of any table, behind its access rules."""
+    """Reads and writes the records of a table, subject to its access rules."""
 
     http_method_names = ["get", "post", "put", "patch", "delete", "head"]
 
@@ -103,17 +103,17 @@ def _write(
 
 
 def caller_of(request: Request) -> Caller:
-    plain: Any = django_request(request)
-    shared: Caller | None = getattr(plain, "caller", None)  # of a batch
-    if shared is not None:
-        return shared
+    http_request: Any = django_request(request)
+    batch_caller: Caller | None = getattr(http_request, "caller", None)  # set for requests in a batch
+    if batch_caller is not None:
+        return batch_caller
     user: Any = request.user
-    # As it is written inside JSON.
-    return Caller.of(user, json.dumps(own_origin(plain) + API_PATH)[1:-1])
+    # Escaped for use inside a JSON string.
+    return Caller.of(user, json.dumps(own_origin(http_request) + API_PATH)[1:-1])
 
 
 def parse_change(request: Request) -> WriteInput:
-    """The body and parameters of a write; what is wrong with them is reported before the database is used."""
+    """Parse the body and parameters of a write; errors in them are reported before the database is used."""
     body = _json_object(request)
     output = parse_output(request.query_params)
     display_input = parse_input_display(request.query_params)
@@ -136,7 +136,7 @@ def _json_object(request: Request) -> dict[str, Any]:
 
 
 def version_check(request: Request) -> Callable[[int | None], bool] | None:
-    """Whether If-Match names this version of the record, which a hidden version never does; None without the header."""
+    """Return a check of a version against If-Match, or None without the header. Hidden versions only match `*`."""
     tags = etags.required_tags(request)
     if tags is None:
         return None

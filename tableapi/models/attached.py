@@ -1,4 +1,4 @@
-"""What belongs to a record of any table without being one of its columns: comments, attachments, followers."""
+"""Comments, attachments and followers of records in any table, and notifications about changes."""
 
 from typing import ClassVar
 
@@ -13,10 +13,10 @@ MAX_FILE_NAME_LENGTH = 255
 
 
 class AttachedRow(Record):
-    # The root table of the record, as `sys_change` names it.
+    # The root table of the record, by its key in `sys_change`.
     table_key = models.CharField(max_length=63, db_collation="C", editable=False)
     record_id = models.CharField(max_length=32, db_collation="C", editable=False)
-    # The entry of the Record Deletion Log: the row is unreadable, and deleted with the entry by the database.
+    # The deletion log entry of a deleted record. The row is unreadable, and the database deletes it with the entry.
     deletion_id = models.CharField(max_length=32, db_collation="C", null=True, editable=False)
 
     class Meta(Record.Meta):
@@ -25,7 +25,7 @@ class AttachedRow(Record):
 
 
 class Comment(AttachedRow):
-    """In the catalogue for its access rules; no endpoint of tables opens it."""
+    """Listed in the catalogue for its access rules; the table endpoints cannot open it."""
 
     table_columns = ("table_key", "record_id", "text", "mentions")
     references: ClassVar[dict[str, str]] = {"mentions": "user"}
@@ -57,7 +57,7 @@ class Attachment(AttachedRow):
 
 
 class AttachmentPiece(models.Model):
-    # The constraint of the migration deletes the pieces with their attachment.
+    # A constraint in the migration deletes the pieces with their attachment.
     attachment = models.ForeignKey(Attachment, on_delete=models.DO_NOTHING, db_constraint=False, db_index=False)
     number = models.PositiveIntegerField()
     data = models.BinaryField()
@@ -84,19 +84,19 @@ class Follower(models.Model):
 
 
 class Notification(models.Model):
-    """Tells a user of a change. It has no text: that is built when they read it, from what they may read then."""
+    """Tells a user about a change. The text is built when it is read, from what the user can read at that time."""
 
     id = models.CharField(primary_key=True, max_length=32, db_collation="C", db_default=NewSysId(), editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, db_index=False)
     change_id = models.BigIntegerField()
     reason = models.CharField(max_length=10)
-    # The record, as its attached rows name it.
+    # The record, identified as in its attached rows.
     table_key = models.CharField(max_length=63, db_collation="C")
     record_id = models.CharField(max_length=32, db_collation="C")
     comment_id = models.CharField(max_length=32, db_collation="C", null=True)
     created_at = models.DateTimeField()
     read_at = models.DateTimeField(null=True)
-    # When the email is due; NULL once it is sent, or if none is to be sent.
+    # When the email is due; NULL if it was sent or none is needed.
     email_at = models.DateTimeField(null=True)
     email_attempts = models.PositiveSmallIntegerField(default=0)
 
@@ -114,7 +114,7 @@ class Notification(models.Model):
 
 
 class NotificationPosition(models.Model):
-    """One row: up to which change users have been notified, and when the log was last read."""
+    """A single row: the last change that users were notified of, and when the log was last read."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     database = models.BigIntegerField()

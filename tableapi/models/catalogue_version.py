@@ -1,4 +1,4 @@
-"""The version of the catalogue, raised by every change of a table, column, view, rule or role."""
+"""The version of the catalogue, which every change to a table, column, view, rule or role increments."""
 
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -12,20 +12,20 @@ from tableapi.ddl import schema_editor
 
 
 class NextVersion(Func):
-    """From a sequence, so that a rolled-back number is never reused for another catalogue."""
+    """Uses a sequence, so a rolled-back version is never reused for another catalogue."""
 
     template = "nextval('public.tableapi_version')"
     output_field = models.BigIntegerField()
 
 
 class State(models.Model):
-    """One row. A process with an older version reloads the catalogue."""
+    """A single row. A process with an older version reloads the catalogue."""
 
     ROW_ID = 1
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=ROW_ID)
     version = models.BigIntegerField(default=1)
-    # The level of shipped tables created so far; what an administrator deletes of them stays deleted.
+    # The level of shipped tables created so far. Those that an administrator deletes are not created again.
     shipped_level = models.PositiveIntegerField(default=0)
 
     class Meta:
@@ -35,21 +35,21 @@ class State(models.Model):
         return f"version {self.version}"
 
     @classmethod
-    def row(cls) -> "State":
-        """The one row, locked."""
+    def locked_row(cls) -> "State":
+        """Return the row, locked for update."""
         row, _ = cls.objects.select_for_update().get_or_create(pk=cls.ROW_ID, defaults={"version": NextVersion()})
         return row
 
     @classmethod
     def increment_version(cls) -> None:
-        # Always in this order, or two designers could deadlock with the row and the lock.
+        # The design lock comes before the row lock; otherwise, two administrators could deadlock.
         with schema_editor.design_lock():
             if not cls.objects.filter(pk=cls.ROW_ID).update(version=NextVersion()):
                 cls.objects.create(pk=cls.ROW_ID, version=NextVersion())
 
 
 class CatalogueRecord(Record):
-    """Base of the catalogue's records. `tableapi.design.saving` saves them: the database changes with their rows."""
+    """Base of the catalogue's records. `tableapi.design.saving` saves them and changes the database accordingly."""
 
     class Meta(Record.Meta):
         abstract = True
@@ -62,7 +62,7 @@ class CatalogueRecord(Record):
     fixed_fields: ClassVar[tuple[str, ...]] = ()
 
     def save(self, *positional: Any, **options: Any) -> NoReturn:
-        """Refused, because it would skip checks and leave the database unchanged."""
+        """Disabled, because it would skip checks and not change the tables in the database."""
         raise RuntimeError(f"{type(self).__name__}.save() is disabled. Use its function in tableapi.design.saving.")
 
     def save_row(self) -> None:
@@ -70,7 +70,7 @@ class CatalogueRecord(Record):
         super().save()
 
     def stored_record(self) -> Self | None:
-        """The record as the database has it, or None for a new one."""
+        """The record as stored in the database, or None for a new one."""
         return None if self.is_new else type(self)._base_manager.filter(pk=self.pk).first()
 
     def full_clean(self, *positional: Any, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""State between requests: idempotent answers and deferred records."""
+"""State between requests: the responses to idempotent requests, and deferred records."""
 
 from django.db import models
 from django.utils import timezone

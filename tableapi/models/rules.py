@@ -1,4 +1,4 @@
-"""Access rules: who may create, read, write and delete what."""
+"""Access rules: which roles may create, read, write or delete which records."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -71,5 +71,5 @@ class Rule(CatalogueRecord):
     def __str__(self) -> str:
         names = Role.objects.filter(sys_id__in=self.roles).order_by("name").values_list("name", flat=True)
         # Several rules often have the same subject, so roles and condition are needed to distinguish them.
-        who = f" for {', '.join(names) or 'deleted roles'}" if self.roles else ""
-        return f"{self.subject}{who}{f' where {self.condition}' if self.condition else ''}"
+        roles_text = f" for {', '.join(names) or 'deleted roles'}" if self.roles else ""
+        return f"{self.subject}{roles_text}{f' where {self.condition}' if self.condition else ''}"

@@ -8,7 +8,7 @@ from tableapi.models.catalogue_version import CatalogueRecord
 from tableapi.models.tables import Column
 
 
-# Migrations and the addresses of its admin pages have the shorter name.
+# Not `SetOnChangeRule`, because migrations and the URLs of its admin pages use this name.
 class SetRule(CatalogueRecord):
     table_columns = ("column", "watched", "value", "set_to", "clears")
     display_column = "set_to"
@@ -57,11 +57,11 @@ class SetRule(CatalogueRecord):
         if column.table.is_system or watched.table_id != column.table_id or watched.pk == column.pk:
             raise ValidationError({"watched": "Select another column of the same designed table."})
         if others.filter(column=watched).exists() or others.filter(watched=column).exists():
-            raise ValidationError({"watched": "A column that is set by a rule cannot be watched by another one."})
+            raise ValidationError({"watched": "A column that is set by a rule cannot be watched by another rule."})
         if not watched.column_type.can_be_watched:
             raise ValidationError({"watched": f"A column of type {watched.type} cannot be watched."})
         if column.mandatory or column.is_unique or not column.column_type.can_be_watched:
-            raise ValidationError({"column": "A mandatory or unique column, or one of this type, cannot be set."})
+            raise ValidationError({"column": "A column that is mandatory, unique or of this type cannot be set."})
 
     def __str__(self) -> str:
         return f"{self.column} when {self.watched.name} {f'becomes {self.value}' if self.value else 'changes'}"

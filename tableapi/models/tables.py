@@ -45,7 +45,7 @@ class Table(CatalogueRecord):
 
     @property
     def lineage(self) -> "list[Table]":
-        """This table and its parents upwards."""
+        """This table, then its parents upwards."""
         return [self] if self.parent is None else [self, *self.parent.lineage]
 
     @property
@@ -61,7 +61,7 @@ class Table(CatalogueRecord):
         validation.check_table(self)
 
     def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
-        # Checked first, so that the message is ours and not the framework's.
+        # Checked first, for a clearer message than Django's.
         validation.check_table_deletion(self)
         return super().delete(*positional, **options)
 
@@ -76,7 +76,7 @@ class Column(CatalogueRecord):
     name = models.CharField(max_length=MAX_NAME_LENGTH, validators=[validate_name])
     label = models.CharField(max_length=255)
     type = models.CharField(max_length=20, choices=column_types.choices, default="string")
-    # Not PROTECT: a table that refers to itself could never be deleted.
+    # Not PROTECT, because a table that refers to itself could never be deleted.
     reference_table = models.ForeignKey(
         Table, null=True, blank=True, on_delete=models.RESTRICT, related_name="referring_columns"
     )
@@ -84,14 +84,14 @@ class Column(CatalogueRecord):
     is_unique = models.BooleanField("unique", default=False)
     read_only = models.BooleanField(default=False)
     default_value = models.TextField(blank=True, default="")
-    # Instead of the framework's minimum of 0.
+    # Replaces Django's minimum of 0.
     max_length = models.PositiveIntegerField(
         null=True, blank=True, validators=[MinValueValidator(1, validation.MAX_LENGTH_NEEDS_TEXT)]
     )
     is_display = models.BooleanField("display value", default=False)
     is_indexed = models.BooleanField("indexed", default=False)
     converted_from_text = models.BooleanField(default=False)
-    # The column name of a product column; empty in designed tables and of custom columns, where it is the name.
+    # The database name of a product column. Empty for designed and custom columns, which use `name`.
     physical_name = models.CharField(max_length=MAX_NAME_LENGTH, blank=True, default="", editable=False)
     history = history_field()
     fixed_fields = ("name", "table", "reference_table")
@@ -123,7 +123,7 @@ class Column(CatalogueRecord):
 
     @property
     def is_designed(self) -> bool:
-        """Whether it is custom or a column of a designed table."""
+        """Whether this is a custom column or a column of a designed table."""
         return not self.physical_name
 
     @property

@@ -87,7 +87,7 @@ def _is_custom(column: Column, table: Table) -> bool:
 
 
 def _check_custom_column(column: Column) -> None:
-    """The product itself creates records of these tables, without these values."""
+    """Refuse unsupported types and options: the product creates records of these tables without custom values."""
     errors = {}
     if not column.name.startswith(custom_columns.PREFIX):
         errors["name"] = f"The name of a custom column of a system table must start with {custom_columns.PREFIX}."
@@ -161,10 +161,10 @@ def _check_set_on_change_rules(column: Column) -> None:
     cannot_be_set = column.mandatory or column.is_unique or not column.column_type.can_be_watched
     if cannot_be_set and (rule := rules.filter(column=column).first()):
         raise ValidationError(
-            f"A set-on-change rule sets this column: {rule}. It cannot be mandatory, unique or of this type."
+            f"This column cannot be mandatory, unique or of this type, because a set-on-change rule sets it: {rule}."
         )
     if not column.column_type.can_be_watched and (rule := rules.filter(watched=column).first()):
-        raise ValidationError(f"A set-on-change rule watches this column: {rule}. It cannot have this type.")
+        raise ValidationError(f"This column cannot have this type, because a set-on-change rule watches it: {rule}.")
 
 
 def _check_max_length(column: Column) -> None:
@@ -180,7 +180,7 @@ def _check_max_length(column: Column) -> None:
 
 
 def _check_stored_lengths(column: Column, previous: Column) -> None:
-    """A single text that is too long for an index or its words would prevent the index from being built."""
+    """Refuse stored texts that are too long, because a single one would prevent the index from being built."""
     names = ("is_unique", "is_indexed", "is_display")
     is_new_type = column.type != previous.type
     gains_index_option = any(getattr(column, name) and (is_new_type or not getattr(previous, name)) for name in names)
@@ -205,7 +205,7 @@ def _check_default(column: Column) -> None:
         max_length=column.max_length,
         choices=choices,
     )
-    if defaults.is_next_number(definition):
+    if defaults.is_number_default(definition):
         _check_next_number(column)
     elif problem := defaults.find_problem(definition):
         raise ValidationError({"default_value": problem})
@@ -213,9 +213,9 @@ def _check_default(column: Column) -> None:
 
 def _check_next_number(column: Column) -> None:
     if not column.table.number_prefix or not column.table.columns.filter(name=NUMBER_COLUMN).exists():
-        raise ValidationError({"default_value": "The next number needs a table with its own column of numbers."})
+        raise ValidationError({"default_value": "The next number requires a table with its own number column."})
     if column.max_length is not None and column.max_length < MAX_NUMBER_LENGTH:
-        raise ValidationError({"max_length": f"A number can have {MAX_NUMBER_LENGTH} characters."})
+        raise ValidationError({"max_length": f"Must be at least {MAX_NUMBER_LENGTH}, the maximum length of a number."})
 
 
 def check_column_deletion(column: Column) -> None:
@@ -243,7 +243,7 @@ def check_choice(choice: Choice) -> None:
             {"value": "A value must not contain a comma, because the IN operator uses commas to separate values."}
         )
     if previous is not None and (previous.value, previous.column_id) != (choice.value, choice.column_id):
-        _check_is_not_used(previous)
+        _check_choice_is_unused(previous)
 
 
 def check_choice_deletion(choice: Choice, *, with_column: bool) -> None:
@@ -252,16 +252,16 @@ def check_choice_deletion(choice: Choice, *, with_column: bool) -> None:
     if not choice.column.is_designed:
         raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
     if not with_column:
-        _check_is_not_used(choice)
+        _check_choice_is_unused(choice)
 
 
-def _check_is_not_used(choice: Choice) -> None:
-    """Chosen: refused rather than warned about, because new records would silently have no value."""
+def _check_choice_is_unused(choice: Choice) -> None:
+    """Refuse instead of warning, because new records would silently have no value."""
     if choice.column.default_value == choice.value:
         raise ValidationError(f"{choice.value} is the default value of {choice.column}. Change the default first.")
-    names_choice = Q(watched=choice.column, value=choice.value) | Q(column=choice.column, set_to=choice.value)
-    if rule := apps.get_model("tableapi", "SetRule").objects.filter(names_choice).first():
-        raise ValidationError(f"A set-on-change rule names {choice.value}: {rule}. Change that rule first.")
+    uses_choice = Q(watched=choice.column, value=choice.value) | Q(column=choice.column, set_to=choice.value)
+    if rule := apps.get_model("tableapi", "SetRule").objects.filter(uses_choice).first():
+        raise ValidationError(f"A set-on-change rule uses {choice.value}: {rule}. Change that rule first.")
 
 
 def check_rule(rule: Rule) -> None:
@@ -276,7 +276,7 @@ def _role_errors(rule: Rule) -> dict[str, str]:
     if set(rule.roles) - existing_roles - set(stored or ()):
         return {"roles": "This role does not exist."}
     if rule.roles and not existing_roles:
-        # Without roles it would apply to everybody.
+        # Without roles, it would apply to everyone.
         return {"roles": "The roles of this rule were deleted. Select other roles."}
     rule.roles = [sys_id for sys_id in dict.fromkeys(rule.roles) if sys_id in existing_roles]
     return {}

@@ -1,4 +1,4 @@
-"""Form views: named lists of paths of a table."""
+"""Form views: named lists of column paths."""
 
 from django.db import models
 

@@ -1,1 +1,1 @@
-"""Notifications: found in the change log, listed, sent by email."""
+"""Creates notifications from the change log, lists them and sends them by email."""

@@ -1,4 +1,4 @@
-"""Sends notifications by email. Those that are due are rows of `sys_notification`; a failure is tried again later."""
+"""Sends due notifications by email; failed attempts are retried later."""
 
 import smtplib
 from datetime import timedelta
@@ -23,7 +23,7 @@ logger = structlog.get_logger(__name__)
 
 MAX_ATTEMPTS = 8
 FIRST_RETRY_DELAY = timedelta(minutes=1)
-MAX_EMAILS = 200
+MAX_EMAILS_PER_RUN = 200
 SUBJECTS = {
     Reason.ASSIGNED: "{} was assigned to you",
     Reason.MENTIONED: "You were mentioned in a comment on {}",
@@ -32,20 +32,20 @@ SUBJECTS = {
 }
 
 
-def send_due() -> None:
-    """Until none is due, or one fails: the server is probably unavailable for the others too."""
-    for _ in range(MAX_EMAILS):
+def send_due_emails() -> None:
+    """Send due emails. Stop at the first error of the mail server, because others would probably fail too."""
+    for _ in range(MAX_EMAILS_PER_RUN):
         if not _send_next():
             return
 
 
 def _send_next() -> bool:
-    """An email is sent again if the process is killed between sending it and the last statement."""
-    row = _claim()
+    """Send one email and return whether to continue. If the process is killed before the update, it is sent again."""
+    row = _claim_next()
     if row is None:
         return False
     try:
-        message = _message(row) if row.read_at is None and row.user.active and row.user.email else None
+        message = _build_email(row) if row.read_at is None and row.user.active and row.user.email else None
         if message is not None:
             message.send()
     except Exception as error:
@@ -56,8 +56,8 @@ def _send_next() -> bool:
     return True
 
 
-def _claim() -> Notification | None:
-    """The next email, postponed as if it had failed: nothing is locked while the mail server is asked."""
+def _claim_next() -> Notification | None:
+    """Return the next due email, already scheduled for a retry, so that no lock is held while it is sent."""
     with transaction.atomic():
         due = Notification.objects.filter(email_at__lte=Now()).order_by("email_at")
         row = due.select_for_update(skip_locked=True, of=("self",)).select_related("user").first()
@@ -70,7 +70,7 @@ def _claim() -> Notification | None:
 
 
 @on_current_catalogue
-def _message(catalogue: Catalogue, row: Notification) -> EmailMessage | None:
+def _build_email(catalogue: Catalogue, row: Notification) -> EmailMessage | None:
     user: User = row.user
     context = Caller.of(user).context(catalogue)
     entry = entries_of(context, [row]).get(row.pk)
@@ -85,5 +85,5 @@ def _body(entry: dict[str, Any]) -> str:
     detail = entry["comment"]["text"] if "comment" in entry else f"Changed: {', '.join(entry['columns'])}"
     lines = [detail, "", f"Table: {entry['table']}", f"Record: {entry['record']}"]
     if settings.BASE_URL:
-        lines += ["", f"Choose what you are notified about: {settings.BASE_URL}/account/"]
+        lines += ["", f"Change your notification settings: {settings.BASE_URL}/account/"]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What a notification says, built from what its recipient may read now; nothing if they may not read it."""
+"""Builds the content of notifications from what the recipient can read now."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +16,9 @@ from tableapi.query.parameters import MAX_RECORDS, ListRequest, OutputOptions
 from tableapi.query.parsed_query import parse_query_text
 from tableapi.read import pipeline
 from tableapi.read.context import ReadContext
-from tableapi.read.entry_pages import time_text
+from tableapi.read.entry_pages import format_time
 
-CHANGES = """
+LOGGED_CHANGES = """
     SELECT id, table_key, changed_by, ARRAY(
         SELECT DISTINCT split_part(key, '#', 1) FROM jsonb_object_keys(old_values || new_values) key
         WHERE old_values -> key IS DISTINCT FROM new_values -> key
@@ -26,12 +26,12 @@ CHANGES = """
 """
 
 
-# Table, user and keys of a change, as the log has them.
+# The table key, user id and column keys of a logged change.
 LoggedChange = tuple[str, str | None, list[str]]
 
 
 def entries_of(context: ReadContext, notifications: Sequence[Notification]) -> dict[str, dict[str, Any]]:
-    """By the id of the notification, without those about something that the caller may not read."""
+    """Return entries by notification id, without those about data that the caller cannot read."""
     catalogue = context.view.catalogue
     changes = _read_changes(notifications)
     comments = Comment.objects.filter(deletion_id=None).in_bulk(
@@ -42,18 +42,18 @@ def entries_of(context: ReadContext, notifications: Sequence[Notification]) -> d
         table = logged_values.table_of(catalogue, key)
         if table is None:
             continue
-        own = [row for row in notifications if row.table_key == key]
-        names = _readable_records(context, table, {row.record_id for row in own})
-        for row in own:
+        table_rows = [row for row in notifications if row.table_key == key]
+        display_values = _readable_records(context, table, {row.record_id for row in table_rows})
+        for row in table_rows:
             detail = _detail(context, row, changes.get(row.change_id), comments)
-            if row.record_id in names and detail is not None:
+            if row.record_id in display_values and detail is not None:
                 entries[row.pk] = {
                     "sys_id": row.pk,
                     "reason": row.reason,
                     "table": table.name,
                     "record": row.record_id,
-                    "display_value": names[row.record_id],
-                    "sys_created_at": time_text(row.created_at),
+                    "display_value": display_values[row.record_id],
+                    "sys_created_at": format_time(row.created_at),
                     "read": row.read_at is not None,
                     **detail,
                 }
@@ -65,11 +65,12 @@ def _read_changes(notifications: Iterable[Notification]) -> dict[int, LoggedChan
         "records": [row.comment_id or row.record_id for row in notifications],
         "ids": [row.change_id for row in notifications],
     }
-    return {change_id: (table, user, keys) for change_id, table, user, keys in run_named_sql(CHANGES, values).rows()}
+    rows = run_named_sql(LOGGED_CHANGES, values).rows()
+    return {change_id: (table, user, keys) for change_id, table, user, keys in rows}
 
 
 def _readable_records(context: ReadContext, table: Table, ids: Iterable[str]) -> dict[str, Any]:
-    """The display value of each of these records that the caller can read now."""
+    """Return the display value of each of these records that the caller can read."""
     display = table.display_column
     fields = ("sys_id", display.name) if display and context.view.column(table, display.name) else ("sys_id",)
     query = parse_query_text(f"sys_idIN{','.join(sorted(ids))}")
@@ -77,7 +78,7 @@ def _readable_records(context: ReadContext, table: Table, ids: Iterable[str]) ->
     try:
         blocks = pipeline.fetch_list(context, table.name, request).blocks
     except (BadRequest, NotFound, QueryError):
-        return {}  # they do not see the table or its ids
+        return {}  # the caller cannot see the table or its ids
     records = json.loads(b"[" + b",".join(blocks) + b"]")
     return {record["sys_id"]: record.get(fields[-1]) for record in records}
 
@@ -85,7 +86,7 @@ def _readable_records(context: ReadContext, table: Table, ids: Iterable[str]) ->
 def _detail(
     context: ReadContext, row: Notification, change: LoggedChange | None, comments: Mapping[str, Comment]
 ) -> dict[str, Any] | None:
-    """The comment, or the columns that have changed; only what the caller may always read of the record."""
+    """Return the comment or the changed columns, as far as the caller can read them in every record."""
     if row.reason in (Reason.MENTIONED, Reason.COMMENTED):
         comment = comments.get(row.comment_id or "")
         return None if comment is None else {"comment": comment_entry(comment)}
@@ -95,5 +96,5 @@ def _detail(
         return None
     columns = logged_values.readable_columns(context.view, table)
     names = sorted(columns[key].name for key in keys if key in columns)
-    by = {"sys_updated_by": user_id} if any(column.name == "sys_updated_by" for column in columns.values()) else {}
-    return {"columns": names, **by} if names else None
+    user = {"sys_updated_by": user_id} if any(column.name == "sys_updated_by" for column in columns.values()) else {}
+    return {"columns": names, **user} if names else None

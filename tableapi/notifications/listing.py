@@ -1,4 +1,4 @@
-"""The notifications of the caller: a list, newest first, and what they have read."""
+"""Lists the caller's notifications, newest first, and marks them as read."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from system.http.request_body import InvalidJson
+from system.strict_json import InvalidJson
 from tableapi.access.caller_view import record_not_found
 from tableapi.catalogue.definitions import Catalogue
 from tableapi.models import Notification
@@ -26,8 +26,8 @@ def read_notifications(catalogue: Catalogue, caller: Caller, raw: RawParameters)
     context = caller.context(catalogue)
 
     def read_entries(before: str | None, _: int) -> Iterator[tuple[str, Entry]]:
-        """Until the page is full: a short one would reveal how many the caller may not read."""
-        rows = _rows_of(caller, {"read_at": None} if only_unread else {})
+        """Yield entries until the page is full; a short page would reveal the number of unreadable ones."""
+        rows = _notifications_of(caller, {"read_at": None} if only_unread else {})
         while True:
             batch = list((rows.filter(pk__lt=before) if before else rows)[:BATCH_SIZE])
             entries = entries_of(context, batch)
@@ -41,8 +41,8 @@ def read_notifications(catalogue: Catalogue, caller: Caller, raw: RawParameters)
 
 @on_current_catalogue
 def mark(catalogue: Catalogue, caller: Caller, notification_id: str, body: Any) -> dict[str, Any]:
-    read_at = _parse(body)
-    rows = _rows_of(caller, {"pk": notification_id})
+    read_at = _parse_read_at(body)
+    rows = _notifications_of(caller, {"pk": notification_id})
     entry = entries_of(caller.context(catalogue), list(rows)).get(notification_id)
     if entry is None:
         raise record_not_found()
@@ -51,14 +51,14 @@ def mark(catalogue: Catalogue, caller: Caller, notification_id: str, body: Any) 
 
 
 def mark_all(caller: Caller, body: Any) -> None:
-    _rows_of(caller, {}).update(read_at=_parse(body))
+    _notifications_of(caller, {}).update(read_at=_parse_read_at(body))
 
 
-def _rows_of(caller: Caller, conditions: dict[str, Any]) -> Any:
+def _notifications_of(caller: Caller, conditions: dict[str, Any]) -> Any:
     return Notification.objects.filter(user_id=caller.user_id, **conditions).order_by("-pk")
 
 
-def _parse(body: Any) -> datetime | None:
+def _parse_read_at(body: Any) -> datetime | None:
     if not isinstance(body, dict) or body.keys() != {"read"} or not isinstance(body["read"], bool):
-        raise InvalidJson('The body must be a JSON object with "read" only, which is true or false.')
+        raise InvalidJson('The body must be a JSON object with only "read", which must be true or false.')
     return timezone.now() if body["read"] else None

@@ -14,15 +14,15 @@ IMPORTED_ID_SCHEMA: Object = {
     "description": "The id of an imported record. If omitted, the service generates an id.",
 }
 
-# Schemas that hundreds of columns refer to, which makes the document a third as long.
+# Hundreds of columns refer to these schemas, which makes the document a third as long.
 VALUE_SCHEMAS: Mapping[str, Object] = {
     "Time": {"type": "string", "pattern": TIME_PATTERN, "description": "In UTC.", "examples": ["2024-05-19 13:45:00"]},
-    "SentTime": {
+    "TimeInput": {
         "anyOf": [{"type": "string", "pattern": TIME_PATTERN}, {"type": "string", "format": "date-time"}],
         "description": "In UTC, or with a time zone offset.",
         "examples": ["2024-05-19 13:45:00", "2024-05-19T15:45:00+02:00"],
     },
-    "SentDate": {"type": "string", "pattern": DATE_PATTERN, "examples": ["2024-05-19"]},
+    "DateInput": {"type": "string", "pattern": DATE_PATTERN, "examples": ["2024-05-19"]},
     "Reference": {
         "anyOf": [
             object_of({"value": ID_SCHEMA, "link": {"type": "string", "format": "uri"}}, optional=("link",)),
@@ -33,17 +33,17 @@ VALUE_SCHEMAS: Mapping[str, Object] = {
 
 
 def response_schema(column: Column, target_label: str) -> Object:
-    """A value in a response."""
+    """Return the schema of a value in a response."""
     return _describe(dict(column.column_type.schema), column, target_label)
 
 
 def request_schema(column: Column, target_label: str) -> Object:
-    """A value in a request; a mandatory one is not null."""
+    """Return the schema of a value in a request; mandatory columns do not accept null."""
     column_type = column.column_type
     schema = dict(column_type.request_schema or column_type.schema)
     if column.mandatory:
         schema = _not_null(schema)
-    # The length of HTML is that of its plain text.
+    # For HTML, the limit applies to its plain text.
     if column.max_length is not None and column_type.has_max_length and not column_type.is_html:
         schema["maxLength"] = column.max_length
     if column.mandatory and column_type.is_text:

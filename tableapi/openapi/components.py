@@ -1,4 +1,4 @@
-"""Components of the OpenAPI document that all tables share: parameters and headers. Pure."""
+"""Parameters and headers of the OpenAPI document that all tables share. Pure."""
 
 from system.openapi import Object
 from tableapi.query.parameters import DEFAULT_LIMIT, MAX_CHANGES, MAX_PAGED_RECORDS, MAX_RECORDS
@@ -9,8 +9,8 @@ from .schemas import TEXT
 
 
 def parameter(name: str, description: str, schema: Object = TEXT, location: str = "query") -> Object:
-    described = {"name": name, "in": location, "schema": schema, "description": description}
-    return described | ({"required": True} if location == "path" else {})
+    definition = {"name": name, "in": location, "schema": schema, "description": description}
+    return definition | ({"required": True} if location == "path" else {})
 
 
 def limit_schema(maximum: int, default: int) -> Object:
@@ -34,7 +34,7 @@ PARAMETERS: dict[str, Object] = {
         "Returns the number of matching records in `X-Total-Count`. `estimated` stops counting at 10,000.",
         {"type": "string", "enum": ["exact", "estimated"]},
     ),
-    "formulas": parameter("sysparm_keep_formulas", "`1` leaves formulas in CSV as they are.", SWITCH_SCHEMA),
+    "formulas": parameter("sysparm_keep_formulas", "`1` does not escape formulas in CSV.", SWITCH_SCHEMA),
     "category": parameter("sysparm_query_category", "`replica` allows reading from a replica."),
     "display": parameter(
         "sysparm_display_value",
@@ -49,15 +49,15 @@ PARAMETERS: dict[str, Object] = {
         "sysparm_limit", "The maximum number of entries.", limit_schema(MAX_CHANGES, DEFAULT_LIMIT)
     ),
     "historyCursor": parameter("sysparm_cursor", 'The cursor from `Link` with `rel="next"`.'),
-    "since": parameter("since", "The cursor of the last response. Without it, the oldest changes are returned."),
+    "since": parameter("since", "The cursor from the previous response. If omitted, the oldest changes are returned."),
     "withCount": parameter("sysparm_count", "`1` or `true` returns the number of records.", SWITCH_SCHEMA),
     **{
-        f"{function}Fields": parameter(f"sysparm_{function}_fields", f"Columns, separated by commas, for `{function}`.")
+        f"{function}Fields": parameter(f"sysparm_{function}_fields", f"Columns for `{function}`, separated by commas.")
         for function in FUNCTIONS
     },
     "groupBy": parameter(
         "sysparm_group_by",
-        "Up to three columns to group by, separated by commas; a date with a period, such as `opened_at:month`.",
+        "Up to three columns to group by, separated by commas. Dates can have a period: `opened_at:month`.",
     ),
     "having": parameter("sysparm_having", "Conditions on groups, such as `count>5^sum(quantity)>=100`."),
     "orderBy": parameter("sysparm_order_by", "Groups or aggregates to sort by, such as `-count,state`."),
@@ -66,10 +66,10 @@ PARAMETERS: dict[str, Object] = {
     ),
     "import": parameter(
         "sysparm_import",
-        "`1` lets an administrator set the number, and when and by whom the record was created and changed.",
+        "`1` lets an administrator set the number and the `sys_created_*` and `sys_updated_*` columns.",
         SWITCH_SCHEMA,
     ),
-    "key": parameter("sysparm_key", "The unique column. The body must have its value."),
+    "key": parameter("sysparm_key", "A unique column. The body must contain its value."),
     "onError": parameter(
         "on_error",
         "`stop` writes nothing if a record fails. `continue` writes the others.",
@@ -77,7 +77,7 @@ PARAMETERS: dict[str, Object] = {
     ),
     "entry": parameter("entry", "The id of the entry.", ID_SCHEMA, "path"),
     "fileName": parameter("file_name", "The name of the file, if the body is the file itself."),
-    "unread": parameter("unread", "`1` returns only what you have not read.", SWITCH_SCHEMA),
+    "unread": parameter("unread", "`1` returns only unread notifications.", SWITCH_SCHEMA),
     "ifMatch": parameter(
         "If-Match", "The ETag you read. If it no longer matches, the response is 412.", location="header"
     ),

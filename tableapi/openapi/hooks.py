@@ -1,4 +1,4 @@
-"""The Table API in the OpenAPI document: paths for any table, and those of the tables that the caller can see."""
+"""Adds the Table API to the OpenAPI document: paths for any table, and for each table that the caller can see."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,14 +15,14 @@ from tableapi.write.current_record import may_import_ids
 
 from .column_schemas import IMPORTED_ID_SCHEMA, request_schema, response_schema
 from .components import PARAMETERS, RESPONSE_HEADERS
+from .fixed_paths import OPERATIONS, PATH_PREFIXES
 from .operations import TABLE_NAME, paths_of
-from .other_paths import OPERATIONS, PATH_PREFIXES
 from .paths import TableDescription, table_paths
 from .schemas import SCHEMAS, envelope_of
 
 
 def remove_table_views(endpoints: list[Any]) -> list[Any]:
-    """PREPROCESSING_HOOKS: leaves out the views, which know their tables only when they are called."""
+    """PREPROCESSING_HOOKS: removes the views, because their tables are known only when they are called."""
     return [endpoint for endpoint in endpoints if not endpoint[0].startswith(PATH_PREFIXES)]
 
 
@@ -45,7 +45,7 @@ def add_tables(result: Object, request: Request | None = None, **_: Any) -> Obje
 
 
 def describe_any_table() -> Object:
-    """The paths with the table name as a parameter; they reveal no table."""
+    """Return the paths with the table name as a parameter, which reveal no tables."""
     bodies = dict.fromkeys(("post", "put", "patch"), "NewValues")
     methods = {"get", "delete", *bodies}
     any_table = TableDescription(TABLE_NAME, "record", reference("schemas", "Records"), bodies)
@@ -53,7 +53,7 @@ def describe_any_table() -> Object:
 
 
 def describe_visible_tables(view: CallerView) -> tuple[Object, Object]:
-    """Paths and schemas of every table that the caller can see, with the columns that they can see."""
+    """Return the paths and schemas of every table that the caller can see, with the visible columns."""
     paths: Object = {}
     schemas: Object = {}
     for table in view.catalogue.tables.values():
@@ -76,7 +76,7 @@ def describe_visible_tables(view: CallerView) -> tuple[Object, Object]:
 
 
 def body_schemas(view: CallerView, table: Table, methods: set[str]) -> Object:
-    """The body of each kind of write. A replacement takes the columns of an update, and may require some of them."""
+    """Return the body schema of each kind of write. A replacement has the columns of an update, some required."""
     schemas: Object = {}
     if "post" in methods:
         schemas["create"] = body_schema(view, table, CREATE)
@@ -92,8 +92,8 @@ def body_schemas(view: CallerView, table: Table, methods: set[str]) -> Object:
 
 
 def allowed_methods(view: CallerView, table: Table) -> Iterator[str]:
-    """What the rules' roles allow; whether a condition holds depends on the record. Without what nobody can do: records
-    of some system tables are created or written by the server only."""
+    """Yield the methods that the roles of the rules allow; conditions depend on the record. Without methods that only
+    the server may use on records of some system tables."""
     can_read = view.can_read(table)
     is_writable = not (table.is_system and all(map(table.is_server_managed, table.columns.values())))
     is_creatable = not table.is_system or system_records.can_be_created_by_clients(table)
@@ -108,8 +108,8 @@ def allowed_methods(view: CallerView, table: Table) -> Iterator[str]:
 
 
 def record_schema(view: CallerView, table: Table) -> Object:
-    """The fields that the caller may see in some record, as stored values."""
-    columns = [visible[0] for name in table.columns if (visible := view.column(table, name)) is not None]
+    """Return the schema of the fields that the caller can see in at least one record, as stored values."""
+    columns = [visible_column[0] for name in table.columns if (visible_column := view.column(table, name)) is not None]
     properties = {column.name: response_schema(column, target_label(view, column)) for column in columns}
     for column in columns:
         if table.is_server_managed(column):
@@ -118,10 +118,10 @@ def record_schema(view: CallerView, table: Table) -> Object:
 
 
 def body_schema(view: CallerView, table: Table, operation: str) -> Object:
-    """The columns that the caller may send; read-only ones only as part of a record that is sent back."""
+    """Return the schema of the columns that the caller can send. Read-only columns can be sent back unchanged."""
     properties: Object = {}
     for column in table.columns.values():
-        if not view.permissions.is_known(table, column):
+        if not view.permissions.can_see_column(table, column):
             continue
         if table.is_server_managed(column):
             if operation == WRITE and view.column(table, column.name) is not None:
@@ -141,6 +141,6 @@ def required_columns(table: Table, body: Object) -> list[str]:
 
 
 def target_label(view: CallerView, column: Column) -> str:
-    """The label of the table that a reference refers to, if the caller can see it."""
+    """Return the label of the referenced table if the caller can see it, else an empty string."""
     target = view.table(column.reference) if column.reference else None
     return target.label if target is not None else ""

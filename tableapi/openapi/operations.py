@@ -18,11 +18,11 @@ CHANGE_ERRORS: Errors = (*CREATE_ERRORS, errors.PreconditionFailed)
 class Operation:
     operation_id: str
     summary: str
-    # The responses by status.
+    # The success responses by status.
     success: Object
-    # Those of the path come before.
+    # In addition to the parameters of the path.
     parameters: Names = ()
-    # If empty, one reference stands for all errors: with each of thirty tables' own, a browser would resolve thousands.
+    # If empty, one reference covers all errors. Listing them for every table would make browsers resolve thousands.
     error_types: Errors = READ_ERRORS
     body: Object | None = None
     tag: str = "Table API"
@@ -30,7 +30,7 @@ class Operation:
     def describe(self, path: str) -> Object:
         names = (*(name for part, name in PATH_PARAMETERS.items() if part in path), *self.parameters)
         failures = openapi.error_responses(self.error_types) or {"default": reference("responses", "AnyError")}
-        described = {
+        description = {
             "operationId": self.operation_id,
             "summary": self.summary,
             "tags": [self.tag],
@@ -38,14 +38,14 @@ class Operation:
             "responses": dict(sorted((failures | self.success).items())),
             "parameters": [reference("parameters", name) for name in names],
         }
-        return described | ({"requestBody": {"required": True, "content": self.body}} if self.body else {})
+        return description | ({"requestBody": {"required": True, "content": self.body}} if self.body else {})
 
 
 def paths_of(operations: Mapping[tuple[str, str], Operation]) -> Object:
-    """The paths of operations, which are given by method and path."""
+    """Return the OpenAPI paths of operations keyed by method and path."""
     paths: Object = {}
-    for (method, path), described in operations.items():
-        paths.setdefault(path, {})[method] = described.describe(path)
+    for (method, path), operation in operations.items():
+        paths.setdefault(path, {})[method] = operation.describe(path)
     return paths
 
 

@@ -20,7 +20,7 @@ DELETE_PARAMETERS = ("ifMatch", "idempotencyKey")
 
 @dataclass(frozen=True)
 class TableDescription:
-    """A table whose paths are described: the schema of its responses, and the schema's name of each method's body."""
+    """A table to describe: its response schema, and the name of the body schema of each method."""
 
     name: str
     label: str
@@ -41,24 +41,24 @@ class TableDescription:
 
 
 def table_paths(table: TableDescription, methods: set[str]) -> Object:
-    """Both paths of a table, with the operations among `methods`."""
-    listed = table.success("The records. As CSV or JSON lines, the whole result.", "Link", "X-Total-Count")
-    listed["200"]["content"] |= EXPORTS
-    read = table.success("The record.", "ETag") | {"304": {"description": "The record has not changed."}}
-    created = table.success(
+    """Return the list and record paths of a table, with operations for these methods."""
+    list_success = table.success("A page of records. As CSV or JSON lines, the whole result.", "Link", "X-Total-Count")
+    list_success["200"]["content"] |= EXPORTS
+    read_success = table.success("The record.", "ETag") | {"304": {"description": "The record has not changed."}}
+    create_success = table.success(
         "The new record, with the fields that the caller can read.", "Location", "ETag", status="201"
     )
-    changed = table.success("The fields of the record that the caller can read.", "ETag")
-    deleted = json_success(reference("schemas", "Deleted"), "The record was deleted.")
+    change_success = table.success("The fields of the record that the caller can read.", "ETag")
+    delete_success = json_success(reference("schemas", "Deleted"), "The record was deleted.")
     list_path = f"/rest/v1/table/{table.name}"
     record_path = f"{list_path}/{{sys_id}}"
     rows = {
-        ("get", list_path): ("list", "List records", listed, LIST_PARAMETERS, LIST_ERRORS),
-        ("post", list_path): ("create", "Create a record", created, CREATE_PARAMETERS, CREATE_ERRORS),
-        ("get", record_path): ("read", "Read a record", read, READ_PARAMETERS, READ_ERRORS),
-        ("put", record_path): ("replace", "Replace a record", changed, CHANGE_PARAMETERS, CHANGE_ERRORS),
-        ("patch", record_path): ("change", "Update a record", changed, CHANGE_PARAMETERS, CHANGE_ERRORS),
-        ("delete", record_path): ("delete", "Delete a record", deleted, DELETE_PARAMETERS, DELETE_ERRORS),
+        ("get", list_path): ("list", "List records", list_success, LIST_PARAMETERS, LIST_ERRORS),
+        ("post", list_path): ("create", "Create a record", create_success, CREATE_PARAMETERS, CREATE_ERRORS),
+        ("get", record_path): ("read", "Read a record", read_success, READ_PARAMETERS, READ_ERRORS),
+        ("put", record_path): ("replace", "Replace a record", change_success, CHANGE_PARAMETERS, CHANGE_ERRORS),
+        ("patch", record_path): ("change", "Update a record", change_success, CHANGE_PARAMETERS, CHANGE_ERRORS),
+        ("delete", record_path): ("delete", "Delete a record", delete_success, DELETE_PARAMETERS, DELETE_ERRORS),
     }
     return paths_of(
         {(method, path): table.operation(method, *row) for (method, path), row in rows.items() if method in methods}

@@ -8,7 +8,7 @@ from .column_schemas import VALUE_SCHEMAS
 
 
 def envelope_of(data: Object) -> Object:
-    """The body of a success, with the schema of its data."""
+    """Return the schema of a successful response body with this data."""
     return object_of({"status": {"const": "OK"}, "data": data})
 
 
@@ -18,7 +18,7 @@ INTEGER: Object = {"type": "integer"}
 BOOLEAN: Object = {"type": "boolean"}
 TEXT_ARRAY = array_of(TEXT)
 ANY_OBJECT: Object = {"type": "object", "additionalProperties": True}
-NO_OTHERS: Object = {"additionalProperties": False}
+NO_OTHER_PROPERTIES: Object = {"additionalProperties": False}
 ID = object_of({"sys_id": TEXT})
 CREATION: Object = {"sys_created_at": TEXT, "sys_created_by": TEXT_OR_NULL}
 RECORD = reference("schemas", "Record")
@@ -41,8 +41,8 @@ HISTORY_ENTRY = object_of(
 CHANGED_RECORDS: Object = {
     "type": "array",
     "items": RECORD,
-    "description": "Records as they are now. One that was deleted or that the caller may no longer read "
-    "has only `sys_id` and `removed`.",
+    "description": "Records in their current state. Records that were deleted or that the caller can no longer read "
+    "have only `sys_id` and `removed`.",
 }
 GROUP: Object = {"group": ANY_OBJECT, "count": INTEGER, **dict.fromkeys(FUNCTIONS, ANY_OBJECT)}
 RECORDS_WITH_ID = array_of(ID | {"additionalProperties": True})
@@ -61,7 +61,7 @@ INNER_REQUEST = object_of(
     },
     optional=("id", "headers", "body"),
 )
-BATCH: Object = {"requests": array_of(INNER_REQUEST | NO_OTHERS), "atomic": BOOLEAN | {"default": False}}
+BATCH: Object = {"requests": array_of(INNER_REQUEST | NO_OTHER_PROPERTIES), "atomic": BOOLEAN | {"default": False}}
 COMMENT: Object = {"sys_id": TEXT, "text": TEXT, "mentions": TEXT_ARRAY, **CREATION, "sys_updated_at": TEXT}
 ATTACHMENT: Object = {
     "sys_id": TEXT, "file_name": TEXT, "content_type": TEXT, "size": INTEGER, "sha256": TEXT, **CREATION
@@ -84,7 +84,7 @@ NOTIFICATION = object_of(
 RESTORED: Object = {
     "sys_id": TEXT,
     "table": TEXT,
-    "emptied_references": INTEGER | {"description": "References to the record that its deletion emptied."},
+    "emptied_references": INTEGER | {"description": "References to the record that were cleared when it was deleted."},
     "lost_references": TEXT_ARRAY | {"description": "Columns that referred to records that no longer exist."},
 }
 
@@ -92,7 +92,7 @@ SCHEMAS: dict[str, Object] = {
     **VALUE_SCHEMAS,
     "Record": {
         "type": "object",
-        "description": "The fields of a record. `sysparm_display_value` decides whether they have stored values, "
+        "description": "The fields of a record. `sysparm_display_value` determines whether they contain stored values, "
         "display values or objects with both. The key of a field reached through references is its path.",
         "additionalProperties": True,
     },
@@ -101,15 +101,15 @@ SCHEMAS: dict[str, Object] = {
     "Changes": envelope_of(CHANGED_RECORDS) | {"required": ["status", "data", "cursor"]},
     "Statistics": envelope_of(array_of({"type": "object", "properties": GROUP})),
     "NewRecords": array_of(NEW_VALUES),
-    "ChangedRecords": {
+    "BulkUpdate": {
         "description": "Either an array of records with their ids, or a query with the number of records that it "
         "must match and the new values.",
         "oneOf": [RECORDS_WITH_ID, object_of({**MATCHING_RECORDS, "values": NEW_VALUES})],
     },
-    "DeletedRecords": {"oneOf": [RECORDS_WITH_ID, object_of(MATCHING_RECORDS)]},
-    "BulkWritten": envelope_of(array_of(RECORD_OUTCOME)),
-    "Batch": object_of(BATCH, optional=("atomic",)) | NO_OTHERS,
-    "BatchDone": envelope_of(array_of(object_of({"id": {}, "status": INTEGER, "headers": HEADERS, "body": {}}))),
+    "BulkDeletion": {"oneOf": [RECORDS_WITH_ID, object_of(MATCHING_RECORDS)]},
+    "BulkResult": envelope_of(array_of(RECORD_OUTCOME)),
+    "Batch": object_of(BATCH, optional=("atomic",)) | NO_OTHER_PROPERTIES,
+    "BatchResult": envelope_of(array_of(object_of({"id": {}, "status": INTEGER, "headers": HEADERS, "body": {}}))),
     "Comment": object_of(COMMENT),
     "Attachment": object_of(ATTACHMENT),
     "Following": object_of({"following": BOOLEAN}),
@@ -117,7 +117,7 @@ SCHEMAS: dict[str, Object] = {
     "Restored": object_of(RESTORED),
     "NewComment": object_of({"text": TEXT}),
     "Mark": object_of({"read": BOOLEAN}),
-    "Identified": ID,
+    "EntryId": ID,
     "NewValues": {
         "type": "object",
         "description": "Columns and values of exactly one record.",

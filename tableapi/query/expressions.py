@@ -1,4 +1,4 @@
-"""Resolved queries and rules: paths, predicates on them, and decisions about who may see what. Pure."""
+"""Resolved queries and rules: paths, predicates on them, and access decisions. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ ALWAYS = AlwaysAllowed()
 
 @dataclass(frozen=True, slots=True)
 class DecisionCase:
-    """For records of these tables (None for any), one of the conditions must hold; None for no condition."""
+    """Requires one of the tables (None for any) and one of the conditions (None for no condition)."""
 
     table_ids: tuple[str, ...] | None
     conditions: "tuple[Expression, ...] | None"
@@ -25,7 +25,7 @@ class DecisionCase:
 
 @dataclass(frozen=True, slots=True)
 class ConditionalDecision:
-    """A decision that depends on the record: one of the cases must hold. Without cases, never."""
+    """Allowed on records for which one of the cases holds; never allowed without cases."""
 
     cases: tuple[DecisionCase, ...] = ()
 
@@ -46,7 +46,7 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPath:
-    """A path with its columns; the guards say in which records the caller sees them."""
+    """A path with its columns. The guards decide in which records the caller can see them."""
 
     steps: tuple[PathStep, ...]
     column: Column
@@ -55,12 +55,12 @@ class ResolvedPath:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """One condition. With a `slot`, its value is that of the request's condition of this number."""
+    """One condition. `slot` is its number in the request, which provides its value; None for a condition of a rule."""
 
     condition: Condition
     path: ResolvedPath
     other: ResolvedPath | None = None
-    # For INSTANCEOF the ids of tables, for ARE the columns that are searched.
+    # INSTANCEOF uses the ids of tables, ARE the searched columns.
     table_ids: tuple[str, ...] = ()
     searched_paths: tuple[ResolvedPath, ...] = ()
     slot: int | None = None
@@ -78,7 +78,7 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class ChildTablePredicate:
-    """Holds for the record as one of a table that extends the requested one."""
+    """Evaluates `part` on the record's row in a table that extends the requested one."""
 
     table: Table
     part: "Expression"

@@ -25,7 +25,7 @@ SWITCH_VALUES = {"1": True, "true": True, "0": False, "false": False, "": False}
 
 
 class RawParameters(Protocol):
-    """The query string, as Django reads it."""
+    """The query string, such as Django's QueryDict."""
 
     def __contains__(self, key: object) -> bool: ...
 
@@ -41,7 +41,7 @@ class DisplayMode(StrEnum):
 
 
 class OutputOptions(NamedTuple):
-    """What an answer shows of each record."""
+    """What a response contains of each record."""
 
     fields: tuple[str, ...] = ()
     view: str = ""
@@ -61,7 +61,7 @@ class ListRequest:
 
 
 def parse_list(raw: RawParameters) -> ListRequest:
-    """The parameters of a list; raises BadRequest, and QueryError for the query."""
+    """Parse the parameters of a list. Raises BadRequest, or QueryError for an invalid query."""
     limit = parse_number(raw, "sysparm_limit", DEFAULT_LIMIT, maximum=MAX_RECORDS)
     page = parse_number(raw, "sysparm_page", 1, maximum=MAX_PAGED_RECORDS)
     cursor = parse_text(raw, "sysparm_cursor")
@@ -82,7 +82,7 @@ def parse_list(raw: RawParameters) -> ListRequest:
 
 
 class ExportRequest(NamedTuple):
-    """The whole result of a list. `is_limited` if the client has set the limit."""
+    """A request for the whole result of a list. `is_limited` tells whether the client set the limit."""
 
     output: OutputOptions
     query: ParsedQuery
@@ -104,16 +104,16 @@ def parse_export(raw: RawParameters, maximum: int) -> ExportRequest:
     )
 
 
-class PartRequest(NamedTuple):
-    """A part of something that is read in its order: how many entries, behind which cursor."""
+class PageRequest(NamedTuple):
+    """The number of entries to return, and the cursor after which they start."""
 
     limit: int
     cursor: str
 
 
-def parse_part(raw: RawParameters, cursor_name: str) -> PartRequest:
+def parse_page(raw: RawParameters, cursor_name: str) -> PageRequest:
     limit = parse_number(raw, "sysparm_limit", DEFAULT_LIMIT, maximum=MAX_CHANGES)
-    return PartRequest(limit, parse_text(raw, cursor_name))
+    return PageRequest(limit, parse_text(raw, cursor_name))
 
 
 def parse_output(raw: RawParameters) -> OutputOptions:
@@ -138,7 +138,7 @@ def parse_import(raw: RawParameters) -> bool:
 
 
 def invalid_query(error: QueryError) -> BadRequest:
-    """The response to a query that cannot be parsed, planned or bound."""
+    """Return the error for a query that cannot be parsed, planned or bound."""
     return BadRequest(
         f"The query is invalid: {error}.",
         code="invalid_query",
@@ -148,7 +148,7 @@ def invalid_query(error: QueryError) -> BadRequest:
 
 
 def ignored_header(names: Iterable[str]) -> str:
-    """The value of X-Ignored-Fields: only names that can be column paths, so that no line break gets into a header."""
+    """Return the value of X-Ignored-Fields. Only possible column paths are included, so that it has no line breaks."""
     return ",".join(islice((name for name in names if re.fullmatch(r"[a-z0-9_.]{1,255}", name)), MAX_IGNORED_NAMES))
 
 

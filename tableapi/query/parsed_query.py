@@ -1,4 +1,4 @@
-"""Parses the text of a query into its shape and its values: queries of one shape share a statement. Pure."""
+"""Parses queries into a shape and values; queries with the same shape share a statement. Pure."""
 
 from dataclasses import dataclass, replace
 
@@ -9,18 +9,18 @@ from system.process_cache import WeightedCache
 QUERY_CACHE_BYTES = 8 * 1024 * 1024
 BYTES_PER_CONDITION = 1_200
 
-# Values of these kinds stay in the shape: they decide the SQL, not only a parameter.
+# Values of these kinds are part of the shape, because the SQL text depends on them.
 SHAPING_KINDS = frozenset({ValueKind.PATH, ValueKind.DISTANCE, ValueKind.TABLE, ValueKind.WORDS, ValueKind.DYNAMIC})
 
 
 class QueryShape:
-    """A query without the values that do not decide its SQL; a key of the statement cache."""
+    """A query without the values that are bound as parameters; a key of the statement cache."""
 
     __slots__ = ("_hash", "query")
 
     def __init__(self, query: Query) -> None:
         self.query = Query(tuple(_group_shape(group) for group in query.groups), query.order)
-        self._hash = hash(self.query)  # once: it visits the whole tree
+        self._hash = hash(self.query)  # computed once, because it visits the whole tree
 
     def __hash__(self) -> int:
         return self._hash
@@ -39,7 +39,7 @@ class ParsedQuery:
 
 
 def parse_query_text(text: str) -> ParsedQuery:
-    """Raises QueryError for a text that is not a valid query."""
+    """Parse a query, or take it from the cache. Raises QueryError if it is invalid."""
     return _query_cache.get_or_make(text, lambda: _parse(text))
 
 
@@ -49,7 +49,7 @@ def _parse(text: str) -> ParsedQuery:
 
 
 def _weight(text: str, parsed: ParsedQuery) -> int:
-    # Parentheses, sort keys and the text of the values count by their characters.
+    # Parentheses, sort keys and values are weighed by the length of the text.
     return BYTES_PER_CONDITION * (1 + len(parsed.conditions)) + 8 * len(text)
 
 

@@ -1,4 +1,4 @@
-"""Resolves the paths of queries: the only module that looks names up. Pure."""
+"""Resolves the names in queries to columns; no other module looks names up. Pure."""
 
 from typing import Any, Protocol
 
@@ -33,7 +33,7 @@ from .expressions import (
     predicates_of,
 )
 
-MAX_HOPS = 5
+MAX_PATH_REFERENCES = 5
 # Columns of these kinds can be compared with each other.
 COMPARABLE_KINDS = {
     ComparisonKind.ID: ComparisonKind.REFERENCE,
@@ -43,22 +43,22 @@ COMPARABLE_KINDS = {
 
 
 class ReadScope(Protocol):
-    """What can be seen: by a caller, or by a rule, which sees everything."""
+    """The tables, columns and records that are visible to a caller or to the condition of a rule."""
 
     catalogue: Catalogue
 
     def column(self, table: Table, name: str) -> tuple[Column, Decision] | None:
-        """A column that can be seen in some record of this table."""
+        """Return a column that is visible in at least one record of this table, and its guard."""
 
     def record_decision(self, table: Table) -> Decision:
-        """Which records of this table can be seen."""
+        """Return the decision about which records of this table are visible."""
 
     def table(self, name: str) -> Table | None:
-        """A table that can be seen."""
+        """Return a table if it is visible."""
 
 
 class RuleScope:
-    """The condition of a rule sees everything except columns that nobody may read: an administrator wrote it."""
+    """Conditions of rules, which administrators write, see everything except columns that are never readable."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
@@ -75,14 +75,14 @@ class RuleScope:
 
 
 def unknown_column_error(path: tuple[str, ...], position: int | None = None) -> BadRequest:
-    """The same for a missing column, one that the caller may not read, and one behind a hidden reference."""
+    """Return the same error for a missing column, a hidden column and a column behind a hidden reference."""
     name = ".".join(path)
     return BadRequest(f"There is no column {name}.", code="unknown_field", field=name, position=position)
 
 
 def resolve_path(scope: ReadScope, table: Table, path: tuple[str, ...]) -> ResolvedPath | None:
-    """The path with its columns; None if one of them cannot be seen."""
-    if len(path) > MAX_HOPS + 1:
+    """Return the path with its columns, or None if one of them is not visible."""
+    if len(path) > MAX_PATH_REFERENCES + 1:
         return None
     steps: list[PathStep] = []
     for name in path[:-1]:
@@ -99,7 +99,7 @@ def resolve_path(scope: ReadScope, table: Table, path: tuple[str, ...]) -> Resol
 
 
 def resolve_query(scope: ReadScope, table: Table, query: Query, *, with_slots: bool = False) -> Expression | None:
-    """The whole condition of a query; None if it has none."""
+    """Return the condition of a query, or None if it has no conditions."""
     if not query.groups:
         return None
     numbered_conditions = enumerate(query.conditions())
@@ -110,7 +110,7 @@ def resolve_query(scope: ReadScope, table: Table, query: Query, *, with_slots: b
 
 
 def _refuse_too_many_words(condition: Expression) -> None:
-    """Limits the SQL: each word of ARE is compared in each searched column."""
+    """Limit the length of the SQL, which compares each word of ARE with each searched column."""
     predicates = list(predicates_of(condition))
     searches = [predicate for predicate in predicates if predicate.searched_paths]
     if not searches:
@@ -143,7 +143,7 @@ def _combine(kind: type[AllOf] | type[AnyOf], parts: list[Expression]) -> Expres
 
 
 def resolve_condition(scope: ReadScope, table: Table, condition: Condition, slot: int | None) -> Predicate:
-    """One condition with its columns; raises BadRequest or QueryError if they do not fit."""
+    """Resolve the columns of a condition. Raises BadRequest or QueryError if they are missing or unsuitable."""
     path = resolve_path(scope, table, condition.path)
     if path is None:
         raise unknown_column_error(condition.path, condition.position)
@@ -160,7 +160,7 @@ def resolve_condition(scope: ReadScope, table: Table, condition: Condition, slot
 
 
 def _resolve_other_path(scope: ReadScope, table: Table, condition: Condition, path: ResolvedPath) -> ResolvedPath:
-    """The column that a condition compares its own with."""
+    """Resolve the other column of a condition that compares two columns."""
     value: Any = read_value(condition)
     other_path = value.path if isinstance(value, Distance) else value
     other = resolve_path(scope, table, other_path)

@@ -1,4 +1,4 @@
-"""Plans a read: names become columns with the guards of the caller. Pure."""
+"""Plans a read: resolves names to columns with the caller's guards. Pure."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ BYTES_PER_FIELD = 500
 
 @dataclass(frozen=True, slots=True)
 class OutputField:
-    """One field of an answer: its key as requested, and the path to the display value of what it refers to."""
+    """One field of a response: its key as requested, its path, and the path to the display value of a reference."""
 
     key: str
     path: ResolvedPath
@@ -32,7 +32,7 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """Everything a statement needs; it depends on the shape of the request, not on its values."""
+    """Everything that a statement needs. It depends on the shape of the request, not on its values."""
 
     table: Table
     records: Decision
@@ -40,19 +40,19 @@ class ReadPlan:
     where: Expression | None = None
     order: tuple[SortKey, ...] = ()
     ignored: tuple[str, ...] = ()
-    # The record's version, if the caller may read it: an ETag contains it.
+    # The record's version for the ETag, if the caller can read it.
     version: ResolvedPath | None = None
 
     @property
     def weight(self) -> int:
-        """About how many bytes it takes in a cache."""
+        """The approximate size in a cache, in bytes."""
         return BYTES_PER_FIELD * len(self.fields)
 
 
 def plan_read(
     scope: ReadScope, table: Table, *, query: Query | None = None, fields: tuple[str, ...] = (), view: str = ""
 ) -> ReadPlan:
-    """Raises BadRequest or QueryError for names that do not exist or do not fit."""
+    """Plan a read. Raises BadRequest or QueryError for names that do not exist or cannot be used there."""
     query = query or Query()
     where = resolve_query(scope, table, query, with_slots=True)
     sort_keys = _sort_keys(scope, table, query)
@@ -65,7 +65,7 @@ def plan_read(
 
 
 def plan_filter(scope: ReadScope, table: Table, query: Query) -> ReadPlan:
-    """The records that match, with their id if the caller can read it."""
+    """Plan to select the matching records, with their ids if the caller can read them."""
     sys_id = _output_field(scope, table, "sys_id")
     where = resolve_query(scope, table, query, with_slots=True)
     plan = ReadPlan(table, scope.record_decision(table), (sys_id,) if sys_id else (), where)
@@ -86,7 +86,7 @@ def _sort_keys(scope: ReadScope, table: Table, query: Query) -> tuple[SortKey, .
 
 
 def _view_paths(scope: ReadScope, table: Table, view: str) -> tuple[str, ...] | None:
-    """None for every column: ServiceNow clients send `Default`, whether or not the table has such a view."""
+    """Return the paths of a view; None for all columns, if ServiceNow clients send `Default` without such a view."""
     is_default = view in DEFAULT_VIEW_NAMES
     names = dict.fromkeys((view, *DEFAULT_VIEW_NAMES)) if is_default else (view,)
     views = (scope.catalogue.view(table, name) for name in names)
@@ -99,7 +99,7 @@ def _view_paths(scope: ReadScope, table: Table, view: str) -> tuple[str, ...] | 
 def _output_fields(
     scope: ReadScope, table: Table, fields: tuple[str, ...], view: tuple[str, ...] | None
 ) -> tuple[tuple[OutputField, ...], tuple[str, ...]]:
-    """The fields of the answer, and the requested names that do not exist."""
+    """Return the fields of the response, and the requested names that do not exist."""
     if fields:
         names: Iterable[str] = fields
     else:
@@ -112,13 +112,13 @@ def _output_fields(
         elif view is None or name in view:
             outputs[name] = output
     if not outputs and (fields or view is not None):
-        # "the view is not returned"; and never all columns instead.
+        # "the view is not returned": do not return all columns instead.
         raise no_fields_error()
     return tuple(outputs.values()), tuple(ignored) if fields else ()
 
 
 def no_fields_error() -> BadRequest:
-    """The same for fields that do not exist and fields of a record that the caller may not read."""
+    """Return the same error for missing fields and for fields of a record that the caller cannot read."""
     return BadRequest("None of the requested fields exist.", code="no_fields", field="sysparm_fields")
 
 
@@ -128,7 +128,7 @@ def _output_field(scope: ReadScope, table: Table, name: str) -> OutputField | No
 
 
 def display_path(scope: ReadScope, column: Column) -> ResolvedPath | None:
-    """The path to the display value of the record that this column refers to, if the caller may read it."""
+    """Return the path to the display value of the referenced record, or None if the caller cannot read it."""
     target = scope.catalogue.tables.get(column.reference or "")
     display_column = target.display_column if target else None
     if target is None or display_column is None or (records := scope.record_decision(target)) == NEVER:
@@ -138,7 +138,7 @@ def display_path(scope: ReadScope, column: Column) -> ResolvedPath | None:
 
 
 def refuse_too_many_joins(plan: ReadPlan, query: Query, output_parameter: str) -> None:
-    """Names the parameter that leads too far: the query, or the one that chooses the fields."""
+    """Raise an error that names the parameter with too many references: the query, or the one for the fields."""
     query_joins = _reference_paths(_query_paths(query))
     message = f"The paths follow more than {MAX_JOINS} references. Request fewer paths."
     if len(query_joins) > MAX_JOINS:
@@ -148,12 +148,12 @@ def refuse_too_many_joins(plan: ReadPlan, query: Query, output_parameter: str) -
 
 
 def _reference_paths(paths: Iterable[tuple[str, ...]]) -> set[tuple[str, ...]]:
-    """The references that the paths follow."""
+    """Return the references that the paths follow."""
     return {path[:length] for path in paths for length in range(1, len(path))}
 
 
 def _query_paths(query: Query) -> Iterator[tuple[str, ...]]:
-    """Every path of the query, including those that are values of conditions."""
+    """Yield every path of the query, including those that are values of conditions."""
     yield from (sort.path for sort in query.order)
     for condition in query.conditions():
         yield condition.path

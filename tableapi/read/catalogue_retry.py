@@ -1,4 +1,4 @@
-"""Repeats a read or a write when the catalogue that it worked on turns out to be outdated."""
+"""Retries a read or write if the catalogue that it used was outdated."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -22,11 +22,10 @@ Result = TypeVar("Result")
 def on_current_catalogue(
     function: Callable[Concatenate[Catalogue, Parameters], Result],
 ) -> Callable[Parameters, Result]:
-    """Call the function with this process's catalogue; again with a newer one if that is outdated.
+    """Call the function with this process's catalogue, and again with a newer one if that is outdated.
 
-    A statement reports the version that it ran under, and the runner raises CatalogueChanged for another one. After an
-    error that a newer catalogue may not give, the version is read: a column that is unknown here may exist already.
-    A QueryError is one of the parameter `sysparm_query`.
+    The statement runner raises CatalogueChanged if a statement ran under another version. Other errors, such as an
+    unknown column, are retried only if there is a newer version. A QueryError is reported for `sysparm_query`.
     """
 
     @wraps(function)

@@ -1,4 +1,4 @@
-"""Who reads or writes, and what they see of one catalogue."""
+"""The caller of a request, and their view of one catalogue."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
@@ -17,17 +17,17 @@ def now() -> datetime:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who sends a request and when; `link` is the URL of the Table API as this client knows it."""
+    """The user who sends a request, and its time. `api_url` is the URL of the Table API as the client called it."""
 
     user_id: str
     role_names: frozenset[str]
-    link: str = ""
+    api_url: str = ""
     now: datetime = field(default_factory=lambda: now())
     time_zone: tzinfo = UTC
 
     @classmethod
-    def of(cls, user: User, link: str = "") -> "Caller":
-        return cls(user.pk, frozenset(user.role_names), link, time_zone=user.zone)
+    def of(cls, user: User, api_url: str = "") -> "Caller":
+        return cls(user.pk, frozenset(user.role_names), api_url, time_zone=user.zone)
 
     def context(self, catalogue: Catalogue) -> "ReadContext":
         return ReadContext(self, view_for(catalogue, self.role_names))
@@ -35,7 +35,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class ReadContext:
-    """One request on one catalogue."""
+    """A caller and their view of one catalogue."""
 
     caller: Caller
     view: CallerView
@@ -47,4 +47,4 @@ class ReadContext:
     def inputs(self, conditions: tuple[Condition, ...] = (), **values: Any) -> Inputs:
         view, caller = self.view, self.caller
         roles = view.sorted_role_names
-        return Inputs(self.moment, view.catalogue.version, roles, conditions, caller.link, values, caller.time_zone)
+        return Inputs(self.moment, view.catalogue.version, roles, conditions, caller.api_url, values, caller.time_zone)

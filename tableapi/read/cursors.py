@@ -1,6 +1,6 @@
-"""The opaque cursor of a list: where a page ended, encrypted and valid for one list only.
+"""Encodes the position where a page ended as an encrypted cursor, which is valid for one list only.
 
-If the last record's sort values are too long for a URL, it holds an earlier place and the number of records to skip.
+If the last record's sort values are too long for a URL, it holds an earlier position and a number of records to skip.
 """
 
 import base64
@@ -17,15 +17,15 @@ from django.conf import settings
 from system.errors import BadRequest
 
 MAX_CURSOR_LENGTH = 4096
-# Reserved for the number of records to skip: a cursor without one can be issued again with one.
+# Reserved so that a number of records to skip can be added to any cursor.
 SKIP_LENGTH = 32
-# The format of cursors; one of another format is not valid for any list.
+# Cursors with another format are not valid for any list.
 CURSOR_FORMAT = "2"
 
 
 @dataclass(frozen=True, slots=True)
 class CursorPosition:
-    """The sort values of a record, and the number of records behind it to skip."""
+    """The sort values of a record, and the number of records to skip after it."""
 
     keys: tuple[str | None, ...]
     skip: int = 0
@@ -37,8 +37,8 @@ def _cipher(secret: str) -> AESSIV:
 
 
 def encode(position: CursorPosition, list_identity: list[str]) -> str:
-    """Encrypted, since the keys hold values that the field list may not include; the same place gives the same cursor.
-    Empty if a sort value is too long for a URL."""
+    """Return a cursor, or an empty string if it is too long for a URL. It is encrypted because it may contain values
+    that were not requested. Equal positions give equal cursors."""
     data = json.dumps([position.keys, position.skip], ensure_ascii=False).encode()
     encrypted = _cipher(settings.SECRET_KEY).encrypt(data, [_digest(list_identity)])
     cursor = base64.urlsafe_b64encode(encrypted).decode().rstrip("=")

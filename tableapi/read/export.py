@@ -1,7 +1,7 @@
 """Exports the whole result of a list to a file: parse → plan → compile → copy.
 
-The file is complete before the first byte is sent. So an error is still a status, and a slow client holds neither a
-connection nor a transaction.
+The file is completed before the first byte is sent, so that errors can still set the status, and slow clients hold
+neither a database connection nor a transaction.
 """
 
 import csv
@@ -29,7 +29,7 @@ from .pipeline import style_of
 CSV, JSON_LINES = "text/csv", "application/x-ndjson"
 MAX_EXPORT_S = 60
 MAX_EXPORT_BYTES = 2 * 1024 * 1024 * 1024
-# Exports at the same time, per web process: others use its threads too.
+# Concurrent exports per web process, whose threads other requests need too.
 EXPORT_SLOTS = threading.BoundedSemaphore(1)
 
 
@@ -60,15 +60,15 @@ def _export(context: ReadContext, table_name: str, request: ExportRequest, media
             file.write(_csv_line([field.key for field in plan.fields]))
         if view.can_read(table):
             sql = export_sql(writer, plan, style, request.limit, as_csv=media_type == CSV)
-            with transaction.atomic(), statement_runner.copy(sql, MAX_EXPORT_S) as lines:
+            with transaction.atomic(), statement_runner.copy_lines(sql, MAX_EXPORT_S) as lines:
                 count = _write_lines(lines, file, request)
         if not count:
-            statement_runner.check_version(inputs)  # another version has no lines
+            statement_runner.check_version(inputs)  # under another version, there are no lines
     return StoredFile(file.name, media_type)
 
 
 def _write_lines(lines: Iterable[bytes], file: IO[bytes], request: ExportRequest) -> int:
-    """Up to the limit of the request; returns how many there are."""
+    """Write lines up to the limit of the request. Returns the number of lines read."""
     count, size = 0, 0
     for count, line in enumerate(lines, 1):
         size += len(line)

@@ -12,8 +12,8 @@ from tableapi.sql.select import Page
 from . import cursors
 from .cursors import CursorPosition
 
-# The database joins the JSON of so many records into one value. A value for each costs the CPU of fetching it, and of
-# waking the reader for every 8 KB. One for all costs more than it saves: megabytes are copied as they grow.
+# The database joins the JSON of this many records into one value. One value per record would cost CPU time to fetch;
+# one value per page would be copied repeatedly while it grows to megabytes.
 BLOCK_SIZE = 50
 
 
@@ -29,7 +29,7 @@ class ListResult:
 
 @dataclass(frozen=True, slots=True)
 class PageStart:
-    """Where a page starts: behind the record of the cursor, if there is one, and behind `skip` further records."""
+    """Where a page starts: after the record of the cursor, if there is one, and after `skip` more records."""
 
     position: CursorPosition | None
     skip: int
@@ -41,7 +41,7 @@ class PageStart:
         return Page(limit, min(limit, BLOCK_SIZE), self.skip > 0, position)
 
     def values(self) -> dict[str, object]:
-        """What the statement of the page binds."""
+        """Return the values that the statement of the page binds."""
         keys = self.position.keys if self.position else ()
         return {"offset": self.skip} | {f"after{index}": key for index, key in enumerate(keys) if key is not None}
 
@@ -58,18 +58,18 @@ def page_start(request: ListRequest, table: Table, user_id: str) -> PageStart:
 def list_result(
     request: ListRequest, start: PageStart, plan: ReadPlan, rows: Sequence[ByteRow], total: int | None
 ) -> ListResult:
-    """Rows are those of `select.page_statement`."""
+    """Build the result from the rows of `select.page_statement`."""
     blocks = [row[0] for row in rows if row[0] is not None]
-    *keys, goes_on = rows[-1][1:]
-    if goes_on != b"t":
+    *keys, has_more = rows[-1][1:]
+    if has_more != b"t":
         return ListResult(blocks, {}, plan.ignored, total)
     last = CursorPosition(tuple([key.decode() if key is not None else None for key in keys]))
     return ListResult(blocks, _next_page(request, start, last), plan.ignored, total)
 
 
 def _next_page(request: ListRequest, start: PageStart, last: CursorPosition) -> dict[str, str]:
-    """A cursor behind the last record; if its sort values are too long for a URL, the cursor of this page with more
-    records to skip, or the number of the next page."""
+    """Return a cursor after the last record. If it would be too long for a URL, return the current cursor with more
+    records to skip, or the next page number."""
     if cursor := cursors.encode(last, start.list_identity):
         return {"sysparm_cursor": cursor}
     skip = start.skip + request.limit

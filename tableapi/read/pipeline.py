@@ -1,6 +1,6 @@
 """Reads records: parse → open the table for the caller → plan → compile → run → page.
 
-Each stage takes what the one before it returned. Plans and statements depend on the shape of a request only, and are
+Each stage takes the result of the previous one. Plans and statements depend only on the shape of a request, and are
 cached in the caller's view of the catalogue.
 """
 
@@ -32,7 +32,7 @@ MAX_ESTIMATED_COUNT = 10_000
 @dataclass(frozen=True)
 class RecordResult:
     body: bytes
-    # None where the caller may not read the record's version.
+    # None if the caller cannot read the record's version.
     version: int | None
     ignored: tuple[str, ...] = ()
 
@@ -45,7 +45,7 @@ def read_list(catalogue: Catalogue, caller: Caller, table_name: str, raw: RawPar
 def fetch_list(context: ReadContext, table_name: str, request: ListRequest) -> ListResult:
     catalogue, table = context.view.catalogue, context.view.open_table(table_name)
     if not context.view.can_read(table):
-        statement_runner.check_version(context.inputs())  # no statement reports newer rules here
+        statement_runner.check_version(context.inputs())  # no statement runs here that would report newer rules
         return ListResult([], total=0 if request.count else None)
     plan = _plan_list(context, table, request)
     start = page_start(request, table, context.caller.user_id)
@@ -77,14 +77,14 @@ def fetch_record(context: ReadContext, table: Table, sys_id: str, output: Output
     return record_result(version, body, plan)
 
 
-def shortest_output(context: ReadContext, table: Table) -> OutputOptions:
-    """For records whose fields are not returned."""
+def minimal_output(context: ReadContext, table: Table) -> OutputOptions:
+    """Return output options for records whose fields are not needed."""
     is_visible = context.view.column(table, "sys_id") is not None
     return OutputOptions(fields=("sys_id",) if is_visible else ())
 
 
 def compile_record(context: ReadContext, table: Table, output: OutputOptions) -> tuple[ReadPlan, Statement]:
-    """The plan and statement of one record, which answers to writes use too."""
+    """Return the plan and statement for one record, which responses to writes use too."""
     style = style_of(output)
 
     def compile_() -> tuple[ReadPlan, Statement]:

@@ -1,1 +1,1 @@
-"""What every installation gets: product tables, shipped tables and rules, demo records."""
+"""Creates the product tables in the catalogue, the shipped tables and rules, and the demo records."""

@@ -65,7 +65,7 @@ WORK_NOTES = "Investigated; see the knowledge base."
 
 
 def create_demo_records() -> None:
-    """Create the records once, if the demo users exist. They are not created if the table `task` ever had a rule."""
+    """Create the records if the demo users exist and the table `task` has never had a rule."""
     task = Table.objects.filter(name="task").first()
     users = {user.login.removeprefix(DEMO_PREFIX): user for user in User.objects.filter(login__startswith=DEMO_PREFIX)}
     if task is None or not users.keys() >= {"agent", "user"} or Rule.history.filter(table=task).exists():
@@ -110,37 +110,37 @@ def _create_tasks(catalogue: Catalogue, users: dict[str, User]) -> None:
     group = Group.objects.filter(name="Service Desk").values_list("sys_id", flat=True).first()
     company = Company.objects.filter(name="Example Company").values_list("sys_id", flat=True).first()
     shared = {"assignment_group": group, "company": company, "opened_by": users["agent"].pk}
-    first = None
-    for demo, values in zip(TASKS, _task_values(users, services), strict=True):
-        parent = first if demo.short_description == "Docking station has no sound" else None
+    first_id = None
+    for demo_task, values in zip(TASKS, _task_values(users, services), strict=True):
+        parent = first_id if demo_task.short_description == "Docking station has no sound" else None
         sys_id = designed_records.insert(catalogue, task, _stored_values(task, shared | values | {"parent_id": parent}))
-        first = first or sys_id
+        first_id = first_id or sys_id
 
 
 def _task_values(users: dict[str, User], services: dict[str, str]) -> Iterator[dict[str, Any]]:
     now = timezone.now()
     agent = users["agent"].pk
-    for demo in TASKS:
-        caller = users[demo.caller].pk
-        is_closed = demo.state == CLOSED_STATE
+    for demo_task in TASKS:
+        caller = users[demo_task.caller].pk
+        is_closed = demo_task.state == CLOSED_STATE
         yield {
-            "short_description": demo.short_description,
-            "description": demo.description or None,
-            "subject": demo.short_description,
-            "service": services[demo.service],
-            "state": demo.state,
-            "priority": demo.priority,
+            "short_description": demo_task.short_description,
+            "description": demo_task.description or None,
+            "subject": demo_task.short_description,
+            "service": services[demo_task.service],
+            "state": demo_task.state,
+            "priority": demo_task.priority,
             "caller": caller,
             "contact": caller,
-            "assigned_user": agent if demo.is_assigned else None,
-            "followers_list": [agent, caller] if demo.priority == "1" and caller != agent else None,
-            "work_notes": WORK_NOTES if demo.state != "1" else None,
+            "assigned_user": agent if demo_task.is_assigned else None,
+            "followers_list": [agent, caller] if demo_task.priority == "1" and caller != agent else None,
+            "work_notes": WORK_NOTES if demo_task.state != "1" else None,
             "active": not is_closed,
-            "opened_at": _instant(now - timedelta(days=demo.opened_days_ago)),
-            "due_date": _instant(now + timedelta(days=demo.due_in_days)),
+            "opened_at": _instant(now - timedelta(days=demo_task.opened_days_ago)),
+            "due_date": _instant(now + timedelta(days=demo_task.due_in_days)),
             "closed_at": _instant(now) if is_closed else None,
             "closed_by": agent if is_closed else None,
-            "attention_required": demo.priority == "1",
+            "attention_required": demo_task.priority == "1",
         }
 
 
@@ -149,8 +149,8 @@ def _instant(moment: datetime) -> str:
 
 
 def _stored_values(table: CataloguedTable, row: dict[str, Any]) -> dict[Column, Any]:
-    """The values that the API would store: these, and the defaults of the other columns."""
-    stored = {}
+    """Return the values that the API would store: those of the row, and the defaults of other columns."""
+    values = {}
     moment = Moment(timezone.now(), "")
     for column in table.columns.values():
         if column.is_sys:
@@ -158,5 +158,5 @@ def _stored_values(table: CataloguedTable, row: dict[str, Any]) -> dict[Column, 
         default = defaults.default_value(column, moment)
         value = column_values.parse(column, row[column.name]) if column.name in row else default
         if value is not None:
-            stored[column] = value
-    return stored
+            values[column] = value
+    return values

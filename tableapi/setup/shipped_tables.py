@@ -1,4 +1,4 @@
-"""The shipped tables and rules, which are created once and then belong to the administrator."""
+"""Creates the shipped tables and rules once. After that, administrators may change or delete them."""
 
 from contextlib import suppress
 from typing import Any
@@ -12,9 +12,9 @@ from tableapi.ddl import schema_editor
 from tableapi.design import saving
 from tableapi.models import Choice, Column, Rule, SetRule, State, Table
 
-# What a level creates is never created again: "what an administrator deletes stays deleted".
+# Each level is created only once: "what an administrator deletes stays deleted".
 SHIPPED_LEVEL = 6
-# With more records, the indexes of a shipped table stay as they are: somebody may depend on one.
+# The indexes of larger shipped tables are not changed, because queries may depend on them.
 MAX_RECORDS_TO_CHANGE = 10_000
 
 TASK_STATES = {"1": "New", "2": "In progress", "3": "On hold", "4": "Resolved", "5": "Closed"}
@@ -27,8 +27,8 @@ APPROVAL_STATES = {
     "rejected": "Rejected",
 }
 
-# For each column: its attributes, the referenced table (`to`) and the choices. `state` changes often and has no index:
-# a change of an indexed column writes to all indexes of the table.
+# For each column: its attributes, the referenced table (`to`) and the choices. `state` changes often and has no index,
+# because an update of an indexed column writes to all indexes of the table.
 TASK_COLUMNS: dict[str, dict[str, Any]] = {
     "state": {"choices": TASK_STATES, "default_value": "1"},
     "priority": {"choices": TASK_PRIORITIES, "default_value": "4", "is_indexed": True},
@@ -62,7 +62,7 @@ TASK_COLUMNS: dict[str, dict[str, Any]] = {
     "display_name": {},
     "state_changed_at": {"type": "datetime"},
 }
-# What is set when `state` becomes this value, or changes: the value or function, and whether it is emptied afterwards.
+# The `state` that sets a column (empty for any), the value or function to set, and whether the next state clears it.
 TASK_SET_RULES = {
     "state_changed_at": ("", "javascript:gs.now()", False),
     "closed_at": ("5", "javascript:gs.now()", True),
@@ -93,9 +93,9 @@ MANAGED_TABLES = {
 
 
 def create_shipped_tables() -> None:
-    """Create what this database has not received yet."""
-    with schema_editor.design_lock(), schema_editor.as_product():
-        state = State.row()
+    """Create the levels that this database does not have yet."""
+    with schema_editor.design_lock(), schema_editor.allow_product_changes():
+        state = State.locked_row()
         if state.shipped_level >= SHIPPED_LEVEL:
             return
         if state.shipped_level < 1:
@@ -123,7 +123,7 @@ def create_shipped_tables() -> None:
 
 
 def _enable_hot_updates() -> None:
-    """Also in databases that received the table before."""
+    """Enable HOT updates of `task`, also in databases that already have the table."""
     column = _unchanged_column("state")
     if column is None or schema_editor.count_values(column) > MAX_RECORDS_TO_CHANGE:
         return
@@ -134,7 +134,7 @@ def _enable_hot_updates() -> None:
 
 
 def _add_opening_defaults() -> None:
-    """Also in databases that received the table before."""
+    """Add the defaults of `opened_at` and `opened_by`, also in databases that already have the table."""
     for name in ("opened_at", "opened_by"):
         column = _unchanged_column(name)
         if column is not None and not column.default_value:
@@ -160,13 +160,13 @@ def _add_set_on_change_rules() -> None:
 def _create_table(name: str, attributes: dict[str, Any], columns: dict[str, dict[str, Any]]) -> None:
     table = Table(name=name, **attributes)
     saving.save_table(table)
-    # Together and without the checks of single columns, because a table with thirty columns would take seconds.
+    # Created together, because creating and checking thirty columns one by one would take seconds.
     Column.objects.bulk_create(_build_column(table, column, values) for column, values in columns.items())
-    stored = table.columns.filter(name__in=columns).select_related("reference_table")
-    created = {column.name: column for column in stored}
-    schema_editor.add_columns(table, list(created.values()))
+    stored_columns = table.columns.filter(name__in=columns).select_related("reference_table")
+    columns_by_name = {column.name: column for column in stored_columns}
+    schema_editor.add_columns(table, list(columns_by_name.values()))
     Choice.objects.bulk_create(
-        Choice(column=created[column], value=value, label=label, position=position)
+        Choice(column=columns_by_name[column], value=value, label=label, position=position)
         for column, values in columns.items()
         for position, (value, label) in enumerate(values.get("choices", {}).items(), 1)
     )

@@ -1,6 +1,6 @@
 """Describes the product tables in the catalogue.
 
-Each model lists the columns to show, so that hashes of keys, staff flags and sessions never become columns.
+Each model lists the columns to show, so that key hashes, staff flags and sessions never become columns.
 """
 
 from collections.abc import Iterator
@@ -11,39 +11,39 @@ from django.db import models
 from django.utils import timezone
 
 from system.records.record import Record
-from tableapi.catalogue.column_types import COLUMN_TYPES, names_where
+from tableapi.catalogue.column_types import COLUMN_TYPES, type_names_where
 from tableapi.ddl import schema_editor
 from tableapi.models import Choice, Column, State, Table
 from tableapi.write import system_records
 
-# Column types by the class name of a field or of its nearest parent.
+# Column types by the class name of a field or its nearest base class.
 TYPE_BY_FIELD_CLASS = {field: row.name for row in COLUMN_TYPES.values() for field in row.model_fields}
 
 
 def update_system_tables() -> None:
-    """Update the catalogue to match the models. Nothing is written if nothing differs."""
-    with schema_editor.design_lock(), schema_editor.as_product():
-        State.row()
+    """Update the catalogue to match the models. Writes nothing if they already match."""
+    with schema_editor.design_lock(), schema_editor.allow_product_changes():
+        State.locked_row()
         models_by_table = {model._meta.db_table: model for model in system_records.models_with_columns()}
-        changed = _create_tables(models_by_table)
+        has_changed = _create_tables(models_by_table)
         tables = {table.name: table for table in Table.objects.filter(is_system=True)}
-        changed |= _update_columns(models_by_table, tables)
-        changed |= _update_choices(models_by_table)
-        removed = Table.objects.filter(is_system=True, name__in=tables.keys() - models_by_table.keys())
-        changed |= bool(removed.delete()[0])
-        if changed:
+        has_changed |= _update_columns(models_by_table, tables)
+        has_changed |= _update_choices(models_by_table)
+        removed_tables = Table.objects.filter(is_system=True, name__in=tables.keys() - models_by_table.keys())
+        has_changed |= bool(removed_tables.delete()[0])
+        if has_changed:
             State.increment_version()
 
 
 def _create_tables(models_by_table: dict[str, type[Record]]) -> bool:
-    existing = set(Table.objects.filter(name__in=models_by_table).values_list("name", flat=True))
-    new = [
+    existing_names = set(Table.objects.filter(name__in=models_by_table).values_list("name", flat=True))
+    new_tables = [
         Table(name=name, label=_capitalised(model._meta.verbose_name), is_system=True)
         for name, model in models_by_table.items()
-        if name not in existing
+        if name not in existing_names
     ]
-    Table.objects.bulk_create(new)
-    return bool(new)
+    Table.objects.bulk_create(new_tables)
+    return bool(new_tables)
 
 
 def _update_columns(models_by_table: dict[str, type[Record]], tables: dict[str, Table]) -> bool:
@@ -54,7 +54,7 @@ def _update_columns(models_by_table: dict[str, type[Record]], tables: dict[str, 
     descriptions = {(table_id, name): values for table_id, name, values in _describe_columns(models_by_table, tables)}
     new = [Column(table_id=key[0], name=key[1], **values) for key, values in descriptions.items() if key not in stored]
     changed = [stored[key] for key, values in descriptions.items() if key in stored and _differs(stored[key], values)]
-    removed = [column.pk for key, column in stored.items() if key not in descriptions]
+    removed_ids = [column.pk for key, column in stored.items() if key not in descriptions]
     for column in changed:
         for name, value in _attributes(descriptions[column.table_id, column.name]).items():
             setattr(column, name, value)
@@ -62,8 +62,8 @@ def _update_columns(models_by_table: dict[str, type[Record]], tables: dict[str, 
     Column.objects.bulk_create(new)
     names = {name for values in descriptions.values() for name in _attributes(values)}
     Column.objects.bulk_update(changed, [*names, "sys_updated_at", "sys_version"])
-    Column.objects.filter(pk__in=removed).delete()
-    return bool(new or changed or removed)
+    Column.objects.filter(pk__in=removed_ids).delete()
+    return bool(new or changed or removed_ids)
 
 
 def _describe_columns(
@@ -79,7 +79,7 @@ def _describe_columns(
 
 
 def _attributes(values: dict[str, Any]) -> dict[str, Any]:
-    """Those taken from the model. The label is not among them, because administrators may change it."""
+    """Return the attributes that follow the model. Labels do not, because administrators may change them."""
     return {name: value for name, value in values.items() if name != "label"}
 
 
@@ -88,7 +88,7 @@ def _differs(column: Column, values: dict[str, Any]) -> bool:
 
 
 def _describe_column(model: type[Record], name: str, tables: dict[str, Table]) -> dict[str, Any] | None:
-    """The attributes of the column for a field, or None for a reference to a table that the catalogue does not have."""
+    """Return the attributes of the column for a field, or None if it refers to a table outside the catalogue."""
     field: Any = model._meta.get_field(name)
     type_name, target = _type_of(model, field)
     if target is not None and target not in tables:
@@ -115,7 +115,7 @@ def _capitalised(name: Any) -> str:
 
 
 def _type_of(model: type[Record], field: Any) -> tuple[str, str | None]:
-    """The column type and the name of the referenced table."""
+    """Return the column type and the name of the referenced table."""
     if field.name in model.secret_columns:
         return "password" if field.name == "password" else "secret", None  # hashed, or encrypted
     if field.name in model.references:
@@ -138,17 +138,17 @@ def _default_text(field: Any) -> str:
 
 
 def _update_choices(models_by_table: dict[str, type[Record]]) -> bool:
-    changed = False
-    with_choices = names_where(lambda row: row.has_choices)
-    columns = Column.objects.filter(type__in=with_choices).exclude(physical_name="").select_related("table")
+    has_changed = False
+    choice_types = type_names_where(lambda row: row.has_choices)
+    columns = Column.objects.filter(type__in=choice_types).exclude(physical_name="").select_related("table")
     for column in columns.prefetch_related("choices"):
         field: Any = models_by_table[column.table.name]._meta.get_field(column.name)
-        expected = [(str(value), str(label)) for value, label in field.choices]
-        if [(choice.value, choice.label) for choice in column.choices.all()] != expected:
-            changed = True
+        expected_choices = [(str(value), str(label)) for value, label in field.choices]
+        if [(choice.value, choice.label) for choice in column.choices.all()] != expected_choices:
+            has_changed = True
             column.choices.all().delete()
             Choice.objects.bulk_create(
                 Choice(column=column, value=value, label=label, position=position)
-                for position, (value, label) in enumerate(expected, 1)
+                for position, (value, label) in enumerate(expected_choices, 1)
             )
-    return changed
+    return has_changed

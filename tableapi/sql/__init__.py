@@ -1,1 +1,1 @@
-"""A read plan becomes SQL text with parameters. Pure."""
+"""Compiles read plans to SQL text with parameters. Pure."""

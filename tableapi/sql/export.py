@@ -12,19 +12,19 @@ from .output_fields import OutputStyle
 from .select import FromClause
 from .statement_builder import Inputs, Parameter, StatementBuilder, TableAlias, literal
 
-# What a spreadsheet takes for a formula.
+# Text that starts with one of these is a formula in spreadsheets.
 FORMULA_STARTS = "('=', '+', '-', '@', E'\\t', E'\\r')"
 SAFE_KINDS = frozenset(
     {ComparisonKind.INTEGER, ComparisonKind.DECIMAL, ComparisonKind.BOOLEAN, ComparisonKind.DATE,
      ComparisonKind.DATETIME}
 )  # fmt: skip
-# JSON has neither of these characters, so COPY changes nothing of it.
+# JSON contains neither of these characters, so COPY does not change it.
 JSON_LINES = "FORMAT csv, DELIMITER E'\\x01', QUOTE E'\\x02'"
 CSV_LINES = "FORMAT csv"
 
 
 class ValueWriter(StatementBuilder):
-    """Writes values into the text, quoted by the driver, because COPY takes no parameters."""
+    """Writes values into the SQL text, quoted by the driver, because COPY accepts no parameters."""
 
     def __init__(self, inputs: Inputs, quote_value: Callable[[Any], str]) -> None:
         super().__init__()
@@ -36,8 +36,8 @@ class ValueWriter(StatementBuilder):
 
 
 def export_sql(builder: StatementBuilder, plan: ReadPlan, style: OutputStyle, limit: int, *, as_csv: bool) -> str:
-    """One record more than the limit shows that there are more. Nothing is read under another version of the
-    catalogue."""
+    """Compile the COPY statement. It reads one record more than the limit, to show that there are more, and none under
+    another version of the catalogue."""
     from_clause = FromClause(builder, plan)
     if as_csv:
         cells = [_cell_sql(builder, style, output, from_clause.alias_at(output.path.steps)) for output in plan.fields]
@@ -55,15 +55,15 @@ def export_sql(builder: StatementBuilder, plan: ReadPlan, style: OutputStyle, li
 
 def _cell_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, alias: TableAlias) -> str:
     column = output.path.column
-    stored = output_fields.stored_sql(style, column, alias)
-    value = predicates.guarded_value(builder, output.path.guard, alias, stored)
-    shows_name = style.mode == DisplayMode.DISPLAY and column.column_type.has_target
+    stored_value = output_fields.stored_sql(style, column, alias)
+    value = predicates.guarded_value(builder, output.path.guard, alias, stored_value)
+    as_display = style.mode == DisplayMode.DISPLAY and column.column_type.has_target
     if column.column_type.is_list:
-        item = output_fields.referenced_name_sql(builder, output.display_path, "i.item") if shows_name else "i.item"
+        item = output_fields.reference_display_sql(builder, output.display_path, "i.item") if as_display else "i.item"
         items = f"unnest({value}) WITH ORDINALITY AS i(item, place)"
         text = f"(SELECT string_agg({item}, ', ' ORDER BY i.place) FROM {items})"
-    elif shows_name:
-        text = output_fields.referenced_name_sql(builder, output.display_path, value)
+    elif as_display:
+        text = output_fields.reference_display_sql(builder, output.display_path, value)
     elif style.mode == DisplayMode.DISPLAY:
         text = output_fields.display_value_sql(column, value)
     else:

@@ -1,4 +1,4 @@
-"""Compiles a condition on a typed column: the adapter of the Table API. Pure."""
+"""Compiles conditions on typed columns for the Table API. Pure."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -18,27 +18,27 @@ from tableapi.values.comparison import SQL_TYPES, comparable_value
 from .statement_builder import StatementBuilder
 
 SECOND_SQL = "interval '1 second'"
-# A time, displayed to the second, means that whole second.
+# Times are displayed to the second, so a time in a condition means the whole second.
 INSTANT_COMPARISONS = {">": ">= {v} + " + SECOND_SQL, ">=": ">= {v}", "<": "< {v}", "<=": "< {v} + " + SECOND_SQL}
 
-# Group membership decides what a caller may read: it is read from the primary only.
-MEMBERSHIPS = "public.sys_user_group"
+# Read from the primary only, because group membership decides what a caller may read.
+MEMBERS_TABLE = "public.sys_user_group"
 DYNAMIC_VALUE_TESTS = {
     "me": "= {me}",
-    "my_groups": f"IN (SELECT group_id FROM {MEMBERSHIPS} WHERE user_id = {{me}})",
+    "my_groups": f"IN (SELECT group_id FROM {MEMBERS_TABLE} WHERE user_id = {{me}})",
     "my_roles": "IN (SELECT sys_id FROM public.sys_role WHERE name = ANY ({roles}))",
 }
 DYNAMIC_VALUE_ARRAYS = {
     "me": "ARRAY[{me}]",
-    "my_groups": f"ARRAY(SELECT group_id FROM {MEMBERSHIPS} WHERE user_id = {{me}})",
+    "my_groups": f"ARRAY(SELECT group_id FROM {MEMBERS_TABLE} WHERE user_id = {{me}})",
     "my_roles": "ARRAY(SELECT sys_id FROM public.sys_role WHERE name = ANY ({roles}))",
 }
-# Those that can be answered from an index.
+# Operators that can use an index.
 INDEXED_OPERATORS = frozenset({"=", "IN", ">", ">=", "<", "<=", "BETWEEN"})
 
 
 def comparison_key(kind: ComparisonKind, sql: str) -> str:
-    """The SQL that a column is compared and sorted by; an empty text counts as no value.
+    """Return the SQL that a column is compared and sorted by; an empty text counts as no value.
 
     >>> comparison_key(ComparisonKind.TEXT, "t.subject")
     'nullif(lower(t.subject COLLATE "pg_c_utf8"), \\'\\')'
@@ -62,16 +62,16 @@ class ColumnSubject:
 
     @property
     def instant(self) -> str:
-        """As a timestamp; a date is its midnight."""
+        """The value as a timestamp; a date counts as its midnight in UTC."""
         return f"({self.raw})::timestamp AT TIME ZONE 'UTC'" if self.kind is ComparisonKind.DATE else self.raw
 
     @property
     def whole_second(self) -> str:
-        """Truncated to the second, as it is displayed."""
+        """The value truncated to the second, as times are displayed."""
         is_time = self.kind in (ComparisonKind.DATE, ComparisonKind.DATETIME)
         return f"date_trunc('second', {self.instant})" if is_time else self.comparison_key
 
-    def compared(self, operator: str, other: "ColumnSubject") -> str:
+    def compare(self, operator: str, other: "ColumnSubject") -> str:
         return f"{self.whole_second} {operator} {other.whole_second}"
 
 
@@ -84,9 +84,9 @@ def _read_ids(condition: Condition, moment: Moment) -> list[str]:
 
 
 class ColumnConditionCompiler(ConditionCompiler[ColumnSubject]):
-    """Binds the functions that read its values, so that the statement runs with the values of other requests.
+    """Compiles a condition. Values are bound as functions of the request, so that other requests can reuse the SQL.
 
-    `slot` numbers the conditions of a request; None is the condition of a rule, which has its own values.
+    `slot` is the number of the condition in the request; None for a condition of a rule, which has its own values.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class ColumnConditionCompiler(ConditionCompiler[ColumnSubject]):
     def sql(self) -> str:
         sql = super().sql()
         if self.subject.column.is_custom and self.condition.operator in INDEXED_OPERATORS:
-            # Then PostgreSQL knows that there is a row beside the record, and can begin with the index of that one.
+            # Tells PostgreSQL that there is a row of custom columns, so that it can start with an index of their table.
             return f"({sql} AND {self.subject.raw} IS NOT NULL)"
         return sql
 
@@ -132,7 +132,7 @@ class ColumnConditionCompiler(ConditionCompiler[ColumnSubject]):
 
         return self._bind_folded(value)
 
-    def _bind_edge(self, name: str) -> str:
+    def _bind_range_end(self, name: str) -> str:
         column = self.subject.column
 
         def edge(condition: Condition, moment: Moment) -> Any:
@@ -149,62 +149,63 @@ class ColumnConditionCompiler(ConditionCompiler[ColumnSubject]):
         return comparable_value(_TEXT_COLUMN, read_value(condition), moment, condition)  # type: ignore[arg-type]  # a value of TEXT kind
 
     def equal(self) -> str:
-        side = self.subject
-        if side.kind is ComparisonKind.LIST:
-            return f"{side.raw} = {self.bind(_read_ids, 'varchar[]')}"
+        subject = self.subject
+        if subject.kind is ComparisonKind.LIST:
+            return f"{subject.raw} = {self.bind(_read_ids, 'varchar[]')}"
         value = self._bind_value()
-        if side.kind is ComparisonKind.DATETIME:
-            return f"({side.comparison_key} >= {value} AND {side.comparison_key} < {value} + {SECOND_SQL})"
-        return f"{side.comparison_key} = {value}"
+        if subject.kind is ComparisonKind.DATETIME:
+            return f"({subject.comparison_key} >= {value} AND {subject.comparison_key} < {value} + {SECOND_SQL})"
+        return f"{subject.comparison_key} = {value}"
 
-    def ordered(self, operator: str) -> str:
+    def compare_order(self, operator: str) -> str:
         value = self._bind_value()
         if self.subject.kind is ComparisonKind.DATETIME:
             return f"{self.subject.comparison_key} {INSTANT_COMPARISONS[operator].format(v=value)}"
         return f"{self.subject.comparison_key} {operator} {value}"
 
     def one_of(self) -> str:
-        side = self.subject
-        column = side.column
+        subject = self.subject
+        column = subject.column
 
         def items(condition: Condition, moment: Moment) -> list[Any]:
             return [comparable_value(column, operand, moment, condition) for operand in read_value(condition)]  # type: ignore[union-attr]
 
-        values = self.bind(items, SQL_TYPES[side.kind] + "[]")
-        if side.kind is ComparisonKind.TEXT:
-            return f"{side.comparison_key} = ANY ({FOLD_ARRAY_SQL.format(values)})"
-        return f"{side.whole_second if side.kind is ComparisonKind.DATETIME else side.comparison_key} = ANY ({values})"
+        values = self.bind(items, SQL_TYPES[subject.kind] + "[]")
+        if subject.kind is ComparisonKind.TEXT:
+            return f"{subject.comparison_key} = ANY ({FOLD_ARRAY_SQL.format(values)})"
+        key = subject.whole_second if subject.kind is ComparisonKind.DATETIME else subject.comparison_key
+        return f"{key} = ANY ({values})"
 
     def between(self) -> str:
-        side = self.subject
-        low, high = self._bind_edge("low"), self._bind_edge("high")
-        if side.kind is ComparisonKind.DATETIME:
-            return f"({side.comparison_key} >= {low} AND {side.comparison_key} < {high} + {SECOND_SQL})"
-        return f"{side.comparison_key} BETWEEN {low} AND {high}"
+        subject = self.subject
+        low, high = self._bind_range_end("low"), self._bind_range_end("high")
+        if subject.kind is ComparisonKind.DATETIME:
+            return f"({subject.comparison_key} >= {low} AND {subject.comparison_key} < {high} + {SECOND_SQL})"
+        return f"{subject.comparison_key} BETWEEN {low} AND {high}"
 
     def has(self) -> str:
         return f"{self.subject.raw} && {self.bind(_read_ids, 'varchar[]')}"
 
     def not_empty(self) -> str:
-        side = self.subject
-        return (
-            f"cardinality({side.raw}) > 0" if side.kind is ComparisonKind.LIST else f"{side.comparison_key} IS NOT NULL"
-        )
+        subject = self.subject
+        if subject.kind is ComparisonKind.LIST:
+            return f"cardinality({subject.raw}) > 0"
+        return f"{subject.comparison_key} IS NOT NULL"
 
     def same_as(self) -> str:
         if self.subject.kind is ComparisonKind.LIST:
             return f"nullif({self.subject.raw}, '{{}}') IS NOT DISTINCT FROM nullif({self.other.raw}, '{{}}')"
         return f"{self.subject.whole_second} IS NOT DISTINCT FROM {self.other.whole_second}"
 
-    def named(self, templates: Mapping[str, str]) -> str:
+    def dynamic_sql(self, templates: Mapping[str, str]) -> str:
         template = templates[self.condition.value]
-        # Bound only where it is used: PostgreSQL refuses a parameter that the text does not contain.
+        # Bound only if used, because PostgreSQL refuses parameters that the text does not contain.
         if "{roles}" in template:
             return template.format(roles=self.builder.roles_parameter())
         return template.format(me=self.builder.caller_id_parameter())
 
     comparisons: ClassVar[Mapping[str, Comparison]] = {
         **COMPARISONS,
-        "DYNAMIC": lambda it: f"{it.subject.comparison_key} {it.named(DYNAMIC_VALUE_TESTS)}",
-        "CONTAINS_DYNAMIC": lambda it: f"{it.subject.raw} && {it.named(DYNAMIC_VALUE_ARRAYS)}::varchar[]",
+        "DYNAMIC": lambda it: f"{it.subject.comparison_key} {it.dynamic_sql(DYNAMIC_VALUE_TESTS)}",
+        "CONTAINS_DYNAMIC": lambda it: f"{it.subject.raw} && {it.dynamic_sql(DYNAMIC_VALUE_ARRAYS)}::varchar[]",
     }

@@ -1,4 +1,4 @@
-"""Compiles one field of an answer to an SQL expression for the database's JSON functions. Pure."""
+"""Compiles one field of a response to an SQL expression that returns JSON. Pure."""
 
 from typing import NamedTuple
 
@@ -12,18 +12,18 @@ from .statement_builder import StatementBuilder, TableAlias, literal
 
 
 class OutputStyle(NamedTuple):
-    """How values are returned: stored values, display values or both; with links or without."""
+    """How values are returned: as stored values, display values or both, with or without links."""
 
     mode: DisplayMode = DisplayMode.VALUE
     with_links: bool = True
     # Ids of converted columns that are returned as HTML.
     html_column_ids: tuple[str, ...] = ()
-    # In CSV: a text that a spreadsheet would take for a formula gets an apostrophe before it.
+    # In CSV, whether to put an apostrophe before text that is a formula in spreadsheets.
     escapes_formulas: bool = True
 
 
 def field_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, alias: TableAlias) -> str:
-    """The JSON of one field as text; `alias` is the record at the end of its path."""
+    """Return the JSON of one field as text; `alias` is the record at the end of its path."""
     column = output.path.column
     value = predicates.guarded_value(builder, output.path.guard, alias, stored_sql(style, column, alias))
     if style.mode == DisplayMode.VALUE and column.column_type.is_reference and style.with_links:
@@ -72,10 +72,10 @@ def display_value_sql(column: Column, sql: str) -> str:
     return display_format.sql.format(sql) if display_format else _value_sql(column, sql)
 
 
-def referenced_name_sql(builder: StatementBuilder, display_path: ResolvedPath | None, reference: str) -> str:
-    """The display value of the record that a reference refers to; NULL where the caller may not read it."""
+def reference_display_sql(builder: StatementBuilder, display_path: ResolvedPath | None, reference: str) -> str:
+    """Return the display value of the referenced record; NULL if the caller cannot read it."""
     if display_path is None:
-        # With the reference: its guard may have bound parameters, and PostgreSQL refuses those that the text lacks.
+        # Contains the reference, because its guard may have bound parameters that the text must contain.
         return f"CASE WHEN {reference} IS NULL THEN NULL::text END"
     step = display_path.steps[0]
     target = TableAlias(builder, step.target)
@@ -91,20 +91,20 @@ def _reference_sql(builder: StatementBuilder, style: OutputStyle, output: Output
     if style.mode == DisplayMode.VALUE and not style.with_links:
         return f"nullif({stored_sql}, '')"
     if style.mode == DisplayMode.DISPLAY and not style.with_links:
-        return referenced_name_sql(builder, output.display_path, stored_sql)
+        return reference_display_sql(builder, output.display_path, stored_sql)
     json_object = f"json_build_object({_json_members(builder, style, column, output.display_path, stored_sql)})"
     return json_object if style.mode == DisplayMode.BOTH else f"CASE WHEN {stored_sql} <> '' THEN {json_object} END"
 
 
 def _link_object_sql(builder: StatementBuilder, column: Column, stored_sql: str) -> str:
-    """Id and link as JSON text: an id has only digits and letters. Measured: json_build_object takes twice as long."""
+    """Return id and link as JSON text. Ids need no escaping. Measured: json_build_object takes twice as long."""
     start, middle, table = literal('{"value":"'), literal('","link":"'), literal(f"{column.reference}/")
-    return f"concat({start}, {stored_sql}, {middle}, {builder.link_parameter()}, {table}, {stored_sql}, '\"}}')"
+    return f"concat({start}, {stored_sql}, {middle}, {builder.api_url_parameter()}, {table}, {stored_sql}, '\"}}')"
 
 
 def _list_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, stored_sql: str) -> str:
     column = output.path.column
-    # With its alias: a column of the records that it refers to may have any of these names.
+    # Qualified with an alias, because the referenced records may have columns with these names.
     items_alias = builder.alias()
     item, place = f"{items_alias}.item", f"{items_alias}.place"
     if style.mode == DisplayMode.VALUE and style.with_links:
@@ -112,7 +112,7 @@ def _list_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField
     elif style.with_links or style.mode == DisplayMode.BOTH:
         json = f"json_build_object({_json_members(builder, style, column, output.display_path, item)})"
     else:
-        json = item if style.mode == DisplayMode.VALUE else referenced_name_sql(builder, output.display_path, item)
+        json = item if style.mode == DisplayMode.VALUE else reference_display_sql(builder, output.display_path, item)
     source = f"unnest({stored_sql}) WITH ORDINALITY AS {items_alias}(item, place)"
     items = f"(SELECT json_agg({json} ORDER BY {place}) FROM {source})"
     # Most lists are empty; checking that first saves a sub-select for each.
@@ -126,7 +126,7 @@ def _json_members(
     if style.mode != DisplayMode.DISPLAY:
         pairs += ["'value'", stored_sql]
     if style.mode != DisplayMode.VALUE:
-        pairs += ["'display_value'", referenced_name_sql(builder, display_path, stored_sql)]
+        pairs += ["'display_value'", reference_display_sql(builder, display_path, stored_sql)]
     if style.with_links:
-        pairs += ["'link'", f"{builder.link_parameter()} || {literal(f'{column.reference}/')} || {stored_sql}"]
+        pairs += ["'link'", f"{builder.api_url_parameter()} || {literal(f'{column.reference}/')} || {stored_sql}"]
     return ", ".join(pairs)

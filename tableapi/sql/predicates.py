@@ -19,12 +19,12 @@ from tableapi.query.expressions import (
 from .operators import ColumnConditionCompiler, ColumnSubject
 from .statement_builder import StatementBuilder, TableAlias, literal
 
-# The SQL of a path in the clause of the condition.
-ValueOf = Callable[[ResolvedPath], str]
+# Returns the SQL of a path.
+PathSql = Callable[[ResolvedPath], str]
 
 
 def decision_sql(builder: StatementBuilder, decision: Decision, alias: TableAlias) -> str | None:
-    """The condition on which the decision holds for a record; None if it always does."""
+    """Return the condition under which the decision holds for a record; None if it always holds."""
     if isinstance(decision, AlwaysAllowed):
         return None
     if not decision.cases:
@@ -43,34 +43,34 @@ def _case_sql(builder: StatementBuilder, case: DecisionCase, alias: TableAlias) 
 
 
 def decision_conditions(builder: StatementBuilder, decision: Decision, alias: TableAlias) -> list[str]:
-    """The condition of the decision as a part of a WHERE clause; no part if it always holds."""
+    """Return the condition of the decision as a list for a WHERE clause; empty if it always holds."""
     condition = decision_sql(builder, decision, alias)
     return [] if condition is None else [condition]
 
 
 def guarded_value(builder: StatementBuilder, guard: Decision, alias: TableAlias, value: str) -> str:
-    """The value where the guard holds, else NULL."""
+    """Return the SQL of the value, or NULL where the guard does not hold."""
     condition = decision_sql(builder, guard, alias)
     return value if condition is None else f"CASE WHEN {condition} THEN {value} END"
 
 
 def rule_sql(builder: StatementBuilder, condition: Expression, alias: TableAlias) -> str:
-    """The condition of a rule; its paths are followed whatever the caller may read, each by a sub-select."""
-    return expression_sql(builder, condition, alias, lambda path: _followed_path_sql(builder, path, alias))
+    """Compile the condition of a rule. Its paths become sub-selects that ignore what the caller may read."""
+    return expression_sql(builder, condition, alias, lambda path: _unguarded_path_sql(builder, path, alias))
 
 
-def _followed_path_sql(builder: StatementBuilder, path: ResolvedPath, alias: TableAlias) -> str:
+def _unguarded_path_sql(builder: StatementBuilder, path: ResolvedPath, alias: TableAlias) -> str:
     if not path.steps:
         return alias.column(path.column)
     step = path.steps[0]
     reference = alias.column(step.column)
     target = TableAlias(builder, step.target)
-    value = _followed_path_sql(builder, ResolvedPath(path.steps[1:], path.column), target)
+    value = _unguarded_path_sql(builder, ResolvedPath(path.steps[1:], path.column), target)
     return f"(SELECT {value} FROM {target.from_sql()} WHERE {target.sys_id()} = {reference})"
 
 
-def expression_sql(builder: StatementBuilder, condition: Expression, alias: TableAlias, value_of: ValueOf) -> str:
-    """A condition; `value_of` gives the SQL of its paths."""
+def expression_sql(builder: StatementBuilder, condition: Expression, alias: TableAlias, value_of: PathSql) -> str:
+    """Compile an expression; `value_of` returns the SQL of its paths."""
     match condition:
         case AllOf(parts):
             return _join_conditions(" AND ", [expression_sql(builder, part, alias, value_of) for part in parts])
@@ -88,30 +88,30 @@ def _child_predicate_sql(builder: StatementBuilder, table: Table, part: Expressi
     return f"EXISTS (SELECT FROM {child.from_sql()} WHERE {child.sys_id()} = {alias.sys_id()} AND {condition})"
 
 
-def _predicate_sql(builder: StatementBuilder, predicate: Predicate, alias: TableAlias, value_of: ValueOf) -> str:
+def _predicate_sql(builder: StatementBuilder, predicate: Predicate, alias: TableAlias, value_of: PathSql) -> str:
     kind = predicate.condition.row.kind
     if kind in (ValueKind.TABLE, ValueKind.WORDS):
-        sql = _table_sql(predicate, alias) if kind is ValueKind.TABLE else _words_sql(builder, predicate, value_of)
-        # It is a condition on the record's id: where the id is hidden, it does not hold.
+        sql = _family_sql(predicate, alias) if kind is ValueKind.TABLE else _words_sql(builder, predicate, value_of)
+        # The condition is on the record's id, so it does not hold if the id is hidden.
         is_visible = isinstance(predicate.path.guard, AlwaysAllowed)
         return sql if is_visible else f"({value_of(predicate.path)} IS NOT NULL AND {sql})"
     name = predicate.condition.operator
     if name in ("ANYTHING", "NOTHING"):
-        # They do not use the column, so its guard must not bind parameters that the text does not contain.
+        # These operators do not use the column, so its guard must not bind parameters that the text does not contain.
         return "TRUE" if name == "ANYTHING" else "FALSE"
     subject = ColumnSubject(predicate.path.column, value_of(predicate.path))
     other = ColumnSubject(predicate.other.column, value_of(predicate.other)) if predicate.other else None
     return ColumnConditionCompiler(builder, predicate.condition, predicate.slot, subject, other).sql()
 
 
-def _table_sql(predicate: Predicate, alias: TableAlias) -> str:
+def _family_sql(predicate: Predicate, alias: TableAlias) -> str:
     column = alias.table.columns.get(OWN_TABLE_COLUMN)
     if column is None:  # system tables extend no other table
         return "TRUE" if alias.table.id in predicate.table_ids else "FALSE"
     return f"({alias.column(column)} IN ({', '.join(map(literal, predicate.table_ids))}))"
 
 
-def _words_sql(builder: StatementBuilder, predicate: Predicate, value_of: ValueOf) -> str:
+def _words_sql(builder: StatementBuilder, predicate: Predicate, value_of: PathSql) -> str:
     """Each word must be in one of the columns. Each column has its own GIN index on this expression."""
     words = read_words(predicate.condition.value)
     conditions = []

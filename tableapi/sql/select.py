@@ -1,4 +1,4 @@
-"""Compiles the statements of reads: a page of ids first, then the joins and JSON of its records only. Pure."""
+"""Compiles read statements: they select a page of ids, then join and format only the records on it. Pure."""
 
 import json
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ BYTES_PER_PARAMETER = 250
 
 @dataclass(slots=True)
 class Statement:
-    """SQL text with numbered parameters, each a function that gives its value for a request."""
+    """SQL text with numbered parameters, each a function that returns its value for a request."""
 
     sql: str
     parameters: Sequence[Parameter]
@@ -28,33 +28,33 @@ class Statement:
 
     @property
     def weight(self) -> int:
-        """About how many bytes it takes in a cache."""
+        """The approximate size in a cache, in bytes."""
         return 2 * len(self.sql) + BYTES_PER_PARAMETER * len(self.parameters)  # the SQL as text and as bytes
 
     def values(self, inputs: Inputs) -> list[Any]:
         return [value(inputs) for value in self.parameters]
 
     def encode(self, version: int) -> bytes:
-        """The text for the driver. Under another version of the catalogue a statement is prepared again: a column that
-        was dropped and added again may have another type. The same object each time, since the driver looks it up."""
-        known, text = self._encoded
-        if known != version:
+        """Return the text for the driver, always the same object because the driver looks it up. The version makes it
+        prepare the statement again for another catalogue, where a column of the same name may have another type."""
+        encoded_version, text = self._encoded
+        if encoded_version != version:
             text = f"{self.sql} /* {version} */".encode()
             self._encoded = (version, text)
         return text
 
 
 class Page(NamedTuple):
-    """A part of a list, in blocks of so many records. `value_flags` tell which sort keys of the cursor have a value."""
+    """A page of a list, in blocks of records. `cursor_value_flags` tells which sort keys of the cursor have a value."""
 
     limit: int
     block_size: int
     has_offset: bool = False
-    value_flags: tuple[bool, ...] | None = None
+    cursor_value_flags: tuple[bool, ...] | None = None
 
 
 class FromClause:
-    """The FROM clause of a read. References of paths become joins, as far as the caller may follow them."""
+    """The FROM clause of a read. References become joins, as far as the caller may follow them."""
 
     def __init__(self, builder: StatementBuilder, plan: ReadPlan) -> None:
         self.builder = builder
@@ -66,7 +66,7 @@ class FromClause:
         return predicates.guarded_value(self.builder, path.guard, alias, alias.column(path.column))
 
     def alias_at(self, steps: tuple[PathStep, ...]) -> TableAlias:
-        """The records at the end of these references."""
+        """Return the alias of the records that these references lead to."""
         alias = self.alias
         names: tuple[str, ...] = ()
         for step in steps:
@@ -79,8 +79,8 @@ class FromClause:
     def _join(self, alias: TableAlias, step: PathStep) -> tuple[TableAlias, str]:
         reference = predicates.guarded_value(self.builder, step.guard, alias, alias.column(step.column))
         target = TableAlias(self.builder, step.target)
-        readable = predicates.decision_conditions(self.builder, step.records, target)
-        return target, " AND ".join([f"{target.sys_id()} = {reference}", *readable])
+        readable_conditions = predicates.decision_conditions(self.builder, step.records, target)
+        return target, " AND ".join([f"{target.sys_id()} = {reference}", *readable_conditions])
 
     def query_conditions(self, expression: Expression | None) -> list[str]:
         return [predicates.expression_sql(self.builder, expression, self.alias, self.value)] if expression else []
@@ -89,7 +89,7 @@ class FromClause:
         return predicates.decision_conditions(self.builder, records, self.alias)
 
     def conditions(self, plan: ReadPlan) -> list[str]:
-        """Of the records that the caller can read and that match the query."""
+        """Return the conditions of the records that the caller can read and that match the query."""
         return [*self.readable_conditions(plan.records), *self.query_conditions(plan.where)]
 
     def sql(self) -> str:
@@ -100,26 +100,26 @@ class FromClause:
 
 
 def versioned_statement(builder: StatementBuilder, names: str, rows: str) -> Statement:
-    """The catalogue's version and these columns of the rows; one row with the version alone if there are none."""
+    """Return the catalogue version and these columns of each row; one row with only the version if there are none."""
     sql = f"SELECT s.version, {names} FROM public.tableapi_state s LEFT JOIN ({rows}) r ON TRUE"
     return Statement(sql, builder.parameters)
 
 
 def record_statement(plan: ReadPlan, style: OutputStyle) -> Statement:
-    """One record by its id: catalogue version, record version, JSON."""
+    """Return one record by its id: catalogue version, record version, JSON."""
     builder = StatementBuilder()
     from_clause = FromClause(builder, plan)
     id_condition = f"{from_clause.alias.sys_id()} = {builder.input('sys_id', 'varchar')}"
     where = [id_condition, *from_clause.readable_conditions(plan.records)]
     body = record_json_sql(builder, style, plan.fields, from_clause)
     version = from_clause.value(plan.version) if plan.version else "NULL"
-    one = f"SELECT {version} AS version, {body} AS body FROM {from_clause.sql()} WHERE {' AND '.join(where)}"
-    return versioned_statement(builder, "r.version, r.body", one)
+    record_sql = f"SELECT {version} AS version, {body} AS body FROM {from_clause.sql()} WHERE {' AND '.join(where)}"
+    return versioned_statement(builder, "r.version, r.body", record_sql)
 
 
 def written_record_sql(builder: StatementBuilder, plan: ReadPlan, style: OutputStyle) -> str | None:
-    """Id, version and JSON of the record that a part `written` of this statement returns. None if columns of other
-    records are needed: one may be the same record, and is read as it was before."""
+    """Return id, version and JSON of the record in the CTE `written`. None if other records are needed, because
+    they would be read as they were before the write."""
     from_clause = FromClause(builder, plan)
     tables = builder.table_count
     body = record_json_sql(builder, style, plan.fields, from_clause)
@@ -130,8 +130,8 @@ def written_record_sql(builder: StatementBuilder, plan: ReadPlan, style: OutputS
 
 
 def page_statement(plan: ReadPlan, style: OutputStyle, page: Page) -> Statement:
-    """A page of records in blocks: catalogue version, JSON of the block, sort keys of its last record for the cursor,
-    and in the last row whether the list goes on."""
+    """Return a page in blocks: catalogue version, JSON of the block, sort keys of its last record for the cursor, and
+    in the last row whether there are more records."""
     builder = StatementBuilder()
     keys = [f"k{number}" for number in range(len(plan.order) + 1)]
     ids = _page_sql(builder, plan, page, keys)
@@ -142,19 +142,19 @@ def page_statement(plan: ReadPlan, style: OutputStyle, page: Page) -> Statement:
     numbered = f"SELECT *, row_number() OVER (ORDER BY {order}) AS place FROM ({ids}) p"
     source = f"({numbered}) p JOIN {from_clause.alias.join_sql()} ON {own_key}{from_clause.joins()}"
     body = _blocks_sql(f"SELECT {record} AS body, p.* FROM {source}", keys, page)
-    names = ", ".join(f"r.{name}" for name in ("body", *keys, "goes_on"))
+    names = ", ".join(f"r.{name}" for name in ("body", *keys, "has_more"))
     return versioned_statement(builder, names, body)
 
 
 def _blocks_sql(rows: str, keys: list[str], page: Page) -> str:
-    """Joins the JSON of each block. The first may be shorter, so that one ends with the page. The record after the page
-    is in the last block, and only counted."""
+    """Join the JSON of each block. The first block may be shorter, so that the last one ends with the page. The record
+    after the page is in the last block, but only counted."""
     size, count = page.block_size, -(-page.limit // page.block_size)
     place = f"(b.place + {count * size - page.limit})"
     is_last = f"b.place <= {page.limit} AND {place} % {size} = 0"
     body = f"string_agg(b.body, ',' ORDER BY b.place) FILTER (WHERE b.place <= {page.limit}) AS body"
     last_keys = ", ".join(f"min(b.{name}::text) FILTER (WHERE {is_last}) AS {name}" for name in keys)
-    sql = f"SELECT {body}, {last_keys}, max(b.place) > {page.limit} AS goes_on FROM ({rows}) b"
+    sql = f"SELECT {body}, {last_keys}, max(b.place) > {page.limit} AS has_more FROM ({rows}) b"
     if count == 1:
         return sql
     block = f"least(({place} - 1) / {size}, {count - 1})"
@@ -162,7 +162,7 @@ def _blocks_sql(rows: str, keys: list[str], page: Page) -> str:
 
 
 def count_statement(plan: ReadPlan, maximum: int | None = None) -> Statement:
-    """The number of records that this caller can read; with a maximum, counts up to it."""
+    """Count the records that the caller can read, up to the maximum if there is one."""
     builder = StatementBuilder()
     from_clause = FromClause(builder, plan)
     where = _where_sql(from_clause.conditions(plan))
@@ -172,8 +172,8 @@ def count_statement(plan: ReadPlan, maximum: int | None = None) -> Statement:
 
 
 def locking_statement(plan: ReadPlan, sys_id: OutputField | None, limit: int, lock: str) -> Statement:
-    """Catalogue version, id, and id as far as the caller can read it, of the records that match; locked, so that they
-    still match when they are written."""
+    """Return catalogue version, id, and id if the caller can read it, of the matching records. They are locked, so that
+    they still match when they are written."""
     builder = StatementBuilder()
     from_clause = FromClause(builder, plan)
     alias = from_clause.alias
@@ -197,7 +197,7 @@ def sort_keys(plan: ReadPlan, from_clause: FromClause) -> list[str]:
 
 
 def _descending_flags(plan: ReadPlan) -> list[bool]:
-    """For each key. The last, always sys_id, is as the key before it, so that one index serves both."""
+    """Return a flag for each key. The last, sys_id, is sorted like the key before it, so that one index serves both."""
     keys = [sort.is_descending for sort in plan.order]
     return [*keys, keys[-1] if keys else False]
 
@@ -214,14 +214,14 @@ def _page_sql(builder: StatementBuilder, plan: ReadPlan, page: Page, names: list
     selected = ", ".join(f"{sql} AS {name}" for sql, name in zip(keys, names, strict=True))
     offset = f" OFFSET {builder.input('offset', 'bigint')}" if page.has_offset else ""
     tail = f" ORDER BY {order_sql(plan, keys)} LIMIT {page.limit + 1}{offset}"
-    if page.value_flags is None:
+    if page.cursor_value_flags is None:
         return f"SELECT {selected} FROM {from_clause.sql()}{_where_sql(parts)}{tail}"
-    branches = _cursor_branches(builder, plan, keys, page.value_flags)
+    branches = _cursor_branches(builder, plan, keys, page.cursor_value_flags)
     source = from_clause.sql()
     if page.has_offset or not _can_use_index(plan):
         where = " AND ".join([*parts, f"({' OR '.join(branches)})"])
         return f"SELECT {selected} FROM {source} WHERE {where}{tail}"
-    # Each branch is a range of the index, in their order: none reads more than the page.
+    # Each branch is a range of the index, so none reads more than the page.
     selects = [f"(SELECT {selected} FROM {source} WHERE {' AND '.join([*parts, branch])}{tail})" for branch in branches]
     return f"SELECT * FROM ({' UNION ALL '.join(selects)}) u ORDER BY {order_sql(plan, names)} LIMIT {page.limit + 1}"
 
@@ -237,7 +237,7 @@ def _can_use_index(plan: ReadPlan) -> bool:
 
 
 def _cursor_branches(builder: StatementBuilder, plan: ReadPlan, keys: list[str], flags: tuple[bool, ...]) -> list[str]:
-    """The records after the cursor, as conditions of which a record meets at most one."""
+    """Return conditions that select the records after the cursor. Each record meets at most one."""
     types = [*(SQL_TYPES[sort.path.column.compare_as] for sort in plan.order), "varchar"]
     branches: list[str] = []
     equal: list[str] = []
@@ -258,7 +258,7 @@ def _cursor_branches(builder: StatementBuilder, plan: ReadPlan, keys: list[str],
 def record_json_sql(
     builder: StatementBuilder, style: OutputStyle, fields: tuple[OutputField, ...], from_clause: FromClause
 ) -> str:
-    """The record as JSON text. Measured: row_to_json takes a seventh longer."""
+    """Return the record as JSON text; row_to_json was measured to take a seventh longer."""
     pieces: list[str] = []
     for output in fields:
         sql = output_fields.field_sql(builder, style, output, from_clause.alias_at(output.path.steps))
@@ -267,4 +267,4 @@ def record_json_sql(
         return "'{}'::text"
     pieces.append("'}'")
     # A function takes at most 100 arguments.
-    return " || ".join(f"concat({', '.join(pieces[at : at + 100])})" for at in range(0, len(pieces), 100))
+    return " || ".join(f"concat({', '.join(pieces[start : start + 100])})" for start in range(0, len(pieces), 100))

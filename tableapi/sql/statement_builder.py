@@ -13,19 +13,19 @@ from tableapi.catalogue.definitions import Column, Table
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a statement binds when it runs: the values of the request."""
+    """The values of a request that a statement binds when it runs."""
 
     moment: Moment
     version: int = 0
     role_names: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
-    link: str = ""
+    api_url: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
     time_zone: tzinfo = UTC
 
     @cached_property
     def query_moment(self) -> Moment:
-        """For the caller's own conditions. Those of rules are in UTC."""
+        """The moment for conditions of the caller; conditions of rules use UTC."""
         return self.moment if self.time_zone is UTC else replace(self.moment, time_zone=self.time_zone)
 
     @cached_property
@@ -45,7 +45,7 @@ def quote(name: str) -> str:
 
 
 def literal(text: str) -> str:
-    """A text from the code or the catalogue, as a constant."""
+    """Quote text from the code or the catalogue as an SQL constant."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -54,7 +54,7 @@ def table_identifier(table: Table) -> str:
 
 
 def custom_identifier(table: str) -> str:
-    """The table with the custom columns of a system table."""
+    """Return the table with the custom columns of a system table."""
     return f"records.{quote(table)}"
 
 
@@ -79,13 +79,13 @@ class StatementBuilder:
         return f"${len(self.parameters)}::{sql_type}"
 
     def shared_parameter(self, name: str, value: Parameter, sql_type: str) -> str:
-        """A parameter that a statement may use more than once."""
+        """Return a parameter that a statement may use more than once."""
         if name not in self._shared:
             self._shared[name] = self.parameter(value, sql_type)
         return self._shared[name]
 
     def input(self, name: str, sql_type: str) -> str:
-        """A value of `Inputs.values`."""
+        """Return a parameter for a value of `Inputs.values`."""
         return self.shared_parameter(name, lambda inputs: inputs.values[name], sql_type)
 
     def caller_id_parameter(self) -> str:
@@ -97,13 +97,13 @@ class StatementBuilder:
     def time_zone_parameter(self) -> str:
         return self.shared_parameter("time zone", lambda inputs: str(inputs.time_zone), "text")
 
-    def link_parameter(self) -> str:
-        return self.shared_parameter("link", lambda inputs: inputs.link, "text")
+    def api_url_parameter(self) -> str:
+        return self.shared_parameter("api_url", lambda inputs: inputs.api_url, "text")
 
 
 class TableAlias:
-    """The records of one table in a FROM clause; tables of its parents, and that of its custom columns, join when one
-    of their columns is used."""
+    """A table in a FROM clause. The tables of its parents and of its custom columns are joined when their columns are
+    used."""
 
     def __init__(self, builder: StatementBuilder, table: Table) -> None:
         self.table = table
@@ -114,21 +114,21 @@ class TableAlias:
         return f"{self._aliases[self.table.name]}.sys_id"
 
     def column(self, column: Column, *, is_plain: bool = True) -> str:
-        """The stored value; of a wysiwyg column its plain text, unless the HTML is requested."""
+        """Return the stored value; for a wysiwyg column its plain text, unless `is_plain` is false."""
         if column.name == "sys_id":
             return self.sys_id()
-        stored = self.database_column(column, column.database_name)
+        stored_value = self.database_column(column, column.database_name)
         if not column.column_type.is_html or not is_plain:
-            return stored
+            return stored_value
         plain_text = self.database_column(column, column.plain_text_name)
-        # A column that was converted from text has its old values unchanged.
-        return f"coalesce({plain_text}, {stored})" if column.converted_from_text else plain_text
+        # Old values in a column that was converted from text have no separate plain text.
+        return f"coalesce({plain_text}, {stored_value})" if column.converted_from_text else plain_text
 
     def is_html(self, column: Column) -> str:
         return f"{self.database_column(column, column.plain_text_name)} IS NOT NULL"
 
     def database_column(self, column: Column, name: str) -> str:
-        return f"{self._alias(column.source)}.{quote(name)}"
+        return f"{self._alias(column.storage_key)}.{quote(name)}"
 
     def _alias(self, source: str) -> str:
         if source not in self._aliases:
@@ -136,21 +136,21 @@ class TableAlias:
         return self._aliases[source]
 
     def row_aliases(self) -> list[str]:
-        """The aliases of all rows of the record, in this table and its parents."""
+        """Return the aliases of the record's rows in this table and its parents."""
         return [self._alias(name) for name in self.table.lineage]
 
     def from_sql(self, source: str = "") -> str:
-        """For FROM; call it after every column. The records come from the table or from another source."""
-        own = self._aliases[self.table.name]
-        sql = f"{source or table_identifier(self.table)} {own}"
+        """Return the SQL for FROM; call it after all columns are used. `source` replaces the table."""
+        own_alias = self._aliases[self.table.name]
+        sql = f"{source or table_identifier(self.table)} {own_alias}"
         for name, alias in self._aliases.items():
             if name != self.table.name:
                 join = "LEFT JOIN" if self.table.is_system else "JOIN"  # a row of custom columns may be missing
                 joined = custom_identifier(self.table.name) if self.table.is_system else f"records.{quote(name)}"
-                sql += f" {join} {joined} {alias} ON {alias}.sys_id = {own}.sys_id"
+                sql += f" {join} {joined} {alias} ON {alias}.sys_id = {own_alias}.sys_id"
         return sql
 
     def join_sql(self) -> str:
-        """For JOIN: PostgreSQL allows parentheses around a join, but not around a single table."""
+        """Return the SQL for JOIN. PostgreSQL allows parentheses around a join, but not around a single table."""
         from_sql = self.from_sql()
         return f"({from_sql})" if len(self._aliases) > 1 else from_sql

@@ -33,14 +33,14 @@ CONDITION = re.compile(rf"{AGGREGATE_PATTERN}(?P<operator>>=|<=|!=|=|>|<)(?P<val
 
 
 class Aggregate(NamedTuple):
-    """A function of the values of a column; `count` has no path."""
+    """A function applied to the values of a column; `count` has no path."""
 
     function: str
     path: tuple[str, ...] = ()
 
 
 class GroupKey(NamedTuple):
-    """What the records are grouped by; `text` is its name in the response."""
+    """A column to group by, with an optional period. `text` is its name in the response."""
 
     text: str
     path: tuple[str, ...]
@@ -53,18 +53,18 @@ class HavingCondition(NamedTuple):
 
 
 class SortKey(NamedTuple):
-    """A key of the response by its number, or an aggregate."""
+    """Sorts by a group key, given by its number, or by an aggregate."""
 
     target: int | Aggregate
     is_descending: bool
 
 
 class StatisticsShape(NamedTuple):
-    """What decides the statement."""
+    """The part of a request that determines the SQL text."""
 
     aggregates: tuple[Aggregate, ...]
     group_keys: tuple[GroupKey, ...]
-    # One of each of these must hold.
+    # At least one condition of each inner tuple must hold.
     having: tuple[tuple[HavingCondition, ...], ...]
     order: tuple[SortKey, ...]
     limit: int
@@ -72,12 +72,12 @@ class StatisticsShape(NamedTuple):
 
     @property
     def all_aggregates(self) -> tuple[Aggregate, ...]:
-        """Those of the response, of the conditions and of the order, each once."""
+        """The distinct aggregates of the response, the conditions and the sort order."""
         return tuple(dict.fromkeys([*self.aggregates, *self.deciding_aggregates]))
 
     @property
     def deciding_aggregates(self) -> list[Aggregate]:
-        """Those that decide which groups are returned, and in which order."""
+        """The aggregates that decide which groups are returned, and in which order."""
         deciding = [condition.aggregate for alternatives in self.having for condition in alternatives]
         return deciding + [sort.target for sort in self.order if isinstance(sort.target, Aggregate)]
 
@@ -90,10 +90,10 @@ class StatisticsRequest:
 
 
 def parse_statistics(raw: RawParameters) -> StatisticsRequest:
-    """Raises BadRequest, and QueryError for the query."""
+    """Parse the parameters. Raises BadRequest, or QueryError for an invalid query."""
     aggregates = [Aggregate(COUNT)] if parse_switch(raw, "sysparm_count") else []
     aggregates += [
-        Aggregate(function, _path(name))
+        Aggregate(function, _split_path(name))
         for function in FUNCTIONS
         for name in parse_names(raw, f"sysparm_{function}_fields", MAX_AGGREGATES)
     ]
@@ -114,7 +114,7 @@ def parse_statistics(raw: RawParameters) -> StatisticsRequest:
     return StatisticsRequest(parse_query_text(parse_text(raw, "sysparm_query")), shape, having_values)
 
 
-def _path(name: str) -> tuple[str, ...]:
+def _split_path(name: str) -> tuple[str, ...]:
     return tuple(name.split("."))
 
 
@@ -126,11 +126,11 @@ def _parse_group_key(text: str) -> GroupKey:
     name, separator, period = text.partition(":")
     if separator and period not in PERIODS:
         raise _invalid("sysparm_group_by", f"The period must be one of {', '.join(PERIODS)}.")
-    return GroupKey(text, _path(name), period)
+    return GroupKey(text, _split_path(name), period)
 
 
 def _aggregate(match: "re.Match[str]") -> Aggregate:
-    return Aggregate(match["function"], _path(match["path"])) if match["function"] else Aggregate(COUNT)
+    return Aggregate(match["function"], _split_path(match["path"])) if match["function"] else Aggregate(COUNT)
 
 
 def _parse_having(text: str) -> tuple[tuple[tuple[HavingCondition, ...], ...], tuple[Decimal, ...]]:
@@ -169,7 +169,7 @@ def _parse_sort_key(text: str, group_keys: tuple[GroupKey, ...]) -> SortKey:
     match = AGGREGATE.fullmatch(name)
     if match is None:
         raise _invalid(
-            "sysparm_order_by", "Sort by a name in sysparm_group_by, by count or by an aggregate like sum(qty)."
+            "sysparm_order_by", "Sort by a name in sysparm_group_by, by count or by an aggregate such as sum(qty)."
         )
     return SortKey(_aggregate(match), is_descending)
 

@@ -1,4 +1,4 @@
-"""Plans statistics: names become columns with the guards of the caller, and must fit their functions. Pure."""
+"""Plans statistics: resolves names to columns with the caller's guards, and checks their types. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,31 +14,31 @@ from tableapi.query.read_plan import OutputField, ReadPlan
 
 from .parameters import COUNT, Aggregate, GroupKey, StatisticsRequest, StatisticsShape
 
-NUMBERS = frozenset({ComparisonKind.INTEGER, ComparisonKind.DECIMAL})
-TIMES = frozenset({ComparisonKind.DATE, ComparisonKind.DATETIME})
-EXACT = frozenset({ComparisonKind.CHOICE, ComparisonKind.ID, ComparisonKind.REFERENCE, ComparisonKind.BOOLEAN})
-DISTINCT = NUMBERS | TIMES | EXACT | {ComparisonKind.TEXT}
-KINDS: Mapping[str, frozenset[ComparisonKind]] = {
-    "sum": NUMBERS,
-    "avg": NUMBERS,
-    "min": NUMBERS | TIMES,
-    "max": NUMBERS | TIMES,
-    "count_distinct": DISTINCT,
+NUMBER_KINDS = frozenset({ComparisonKind.INTEGER, ComparisonKind.DECIMAL})
+TIME_KINDS = frozenset({ComparisonKind.DATE, ComparisonKind.DATETIME})
+EXACT_KINDS = frozenset({ComparisonKind.CHOICE, ComparisonKind.ID, ComparisonKind.REFERENCE, ComparisonKind.BOOLEAN})
+DISTINCT_KINDS = NUMBER_KINDS | TIME_KINDS | EXACT_KINDS | {ComparisonKind.TEXT}
+KINDS_BY_FUNCTION: Mapping[str, frozenset[ComparisonKind]] = {
+    "sum": NUMBER_KINDS,
+    "avg": NUMBER_KINDS,
+    "min": NUMBER_KINDS | TIME_KINDS,
+    "max": NUMBER_KINDS | TIME_KINDS,
+    "count_distinct": DISTINCT_KINDS,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class StatisticsPlan:
     shape: StatisticsShape
-    # The records, their conditions, and the columns of the groups and aggregates as its fields.
+    # Reads the records; its fields are the columns of the groups and aggregates.
     read: ReadPlan
     group_fields: tuple[OutputField, ...]
     paths: Mapping[Aggregate, ResolvedPath]
 
     @property
     def deciding_paths(self) -> list[ResolvedPath]:
-        """A record is left out if the caller may not read one of these values of it, because its group, or whether and
-        where the group is returned, would reveal the value."""
+        """Paths whose values decide the group of a record, or whether and where the group is returned. A record is left
+        out if the caller cannot read one of them, because the result would reveal the value."""
         aggregates = [aggregate for aggregate in self.shape.deciding_aggregates if aggregate.path]
         return [field.path for field in self.group_fields] + [self.paths[aggregate] for aggregate in aggregates]
 
@@ -48,7 +48,7 @@ class StatisticsPlan:
 
 
 def plan_statistics(view: CallerView, table: Table, request: StatisticsRequest) -> StatisticsPlan:
-    """Raises BadRequest or QueryError for columns that do not exist or whose type is not supported there."""
+    """Plan statistics. Raises BadRequest or QueryError for columns that do not exist or have an unsuitable type."""
     shape, query = request.shape, request.query.shape.query
     where = resolve_query(view, table, query, with_slots=True)
     group_fields = tuple(_group_field(view, table, key) for key in shape.group_keys)
@@ -62,34 +62,34 @@ def plan_statistics(view: CallerView, table: Table, request: StatisticsRequest) 
 
 
 def _group_field(view: CallerView, table: Table, key: GroupKey) -> OutputField:
-    path = _resolve(view, table, key.path)
+    path = _resolve_path(view, table, key.path)
     kind = path.column.compare_as
-    if kind not in (TIMES if key.period else DISTINCT):
-        raise _unsuitable("sysparm_group_by", f"Records cannot be grouped by {key.text}", path)
+    if kind not in (TIME_KINDS if key.period else DISTINCT_KINDS):
+        raise _type_error("sysparm_group_by", f"Records cannot be grouped by {key.text}", path)
     return OutputField(".".join(key.path), path, read_plan.display_path(view, path.column))
 
 
 def _aggregate_path(view: CallerView, table: Table, aggregate: Aggregate) -> ResolvedPath:
-    path = _resolve(view, table, aggregate.path)
-    if path.column.compare_as not in KINDS[aggregate.function]:
+    path = _resolve_path(view, table, aggregate.path)
+    if path.column.compare_as not in KINDS_BY_FUNCTION[aggregate.function]:
         name = f"{aggregate.function} cannot be used with {'.'.join(aggregate.path)}"
-        raise _unsuitable(f"sysparm_{aggregate.function}_fields", name, path)
+        raise _type_error(f"sysparm_{aggregate.function}_fields", name, path)
     return path
 
 
 def _refuse_times(shape: StatisticsShape, paths: Mapping[Aggregate, ResolvedPath]) -> None:
     for aggregate in (condition.aggregate for alternatives in shape.having for condition in alternatives):
-        if aggregate.function in ("min", "max") and paths[aggregate].column.compare_as in TIMES:
+        if aggregate.function in ("min", "max") and paths[aggregate].column.compare_as in TIME_KINDS:
             name = f"{aggregate.function}({'.'.join(aggregate.path)})"
-            raise _unsuitable("sysparm_having", f"{name} cannot be compared with a number", paths[aggregate])
+            raise _type_error("sysparm_having", f"{name} cannot be compared with a number", paths[aggregate])
 
 
-def _resolve(view: CallerView, table: Table, names: tuple[str, ...]) -> ResolvedPath:
+def _resolve_path(view: CallerView, table: Table, names: tuple[str, ...]) -> ResolvedPath:
     path = resolve_path(view, table, names)
     if path is None:
         raise unknown_column_error(names)
     return path
 
 
-def _unsuitable(parameter: str, message: str, path: ResolvedPath) -> BadRequest:
-    return BadRequest(f"{message}, a column of the type {path.column.type}.", code="invalid_parameter", field=parameter)
+def _type_error(parameter: str, message: str, path: ResolvedPath) -> BadRequest:
+    return BadRequest(f"{message}, because its type is {path.column.type}.", code="invalid_parameter", field=parameter)

@@ -1,4 +1,4 @@
-"""Compiles the statement of statistics: the readable records, their groups, the JSON of each group. Pure."""
+"""Compiles the statement for statistics: readable records, their groups, and the JSON of each group. Pure."""
 
 import json
 from itertools import count
@@ -17,18 +17,18 @@ from .plan import StatisticsPlan
 
 
 def statistics_statement(plan: StatisticsPlan) -> Statement:
-    """The catalogue's version, and the JSON of all groups."""
-    return _Compiler(plan).statement()
+    """Return the catalogue version and the JSON of all groups."""
+    return _StatementCompiler(plan).statement()
 
 
-class _Compiler:
+class _StatementCompiler:
     def __init__(self, plan: StatisticsPlan) -> None:
         self.plan = plan
         self.shape = plan.shape
         self.builder = StatementBuilder()
         self.from_clause = FromClause(self.builder, plan.read)
-        # The name of each aggregate in the statement.
-        self.names = {aggregate: f"a{number}" for number, aggregate in enumerate(self.shape.all_aggregates)}
+        # The SQL alias of each aggregate.
+        self.aliases = {aggregate: f"a{number}" for number, aggregate in enumerate(self.shape.all_aggregates)}
 
     def statement(self) -> Statement:
         body = (
@@ -38,20 +38,20 @@ class _Compiler:
         return Statement(f"SELECT s.version, ({body}) FROM public.tableapi_state s", self.builder.parameters)
 
     def _records_sql(self) -> str:
-        """The records with the values of groups and aggregates; hidden values are NULL."""
+        """Select the values of groups and aggregates for each record; hidden values are NULL."""
         where = self.from_clause.conditions(self.plan.read)
         for path in dict.fromkeys(self.plan.deciding_paths):
             where += self._visible_conditions(path)
-        values = [f"{self._group_value(key, field.path)} AS g{number}" for number, (key, field) in self._groups()]
-        values += [f"{self._value(path)} AS v{self.names[aggregate]}" for aggregate, path in self.plan.paths.items()]
+        values = [f"{self._group_value(key, field.path)} AS g{number}" for number, (key, field) in self._group_items()]
+        values += [f"{self._value(path)} AS v{self.aliases[aggregate]}" for aggregate, path in self.plan.paths.items()]
         where_sql = f" WHERE {' AND '.join(where)}" if where else ""
         return f"SELECT {', '.join(values)} FROM {self.from_clause.sql()}{where_sql}"
 
-    def _groups(self) -> list[tuple[int, tuple[GroupKey, OutputField]]]:
+    def _group_items(self) -> list[tuple[int, tuple[GroupKey, OutputField]]]:
         return list(enumerate(zip(self.shape.group_keys, self.plan.group_fields, strict=True)))
 
     def _visible_conditions(self, path: ResolvedPath) -> list[str]:
-        """An empty reference is a value that the caller sees; one to a record that they may not read hides the rest."""
+        """Require a visible value. Empty references are visible; references to unreadable records are not."""
         conditions = []
         for number, step in enumerate(path.steps):
             alias = self.from_clause.alias_at(path.steps[:number])
@@ -76,11 +76,11 @@ class _Compiler:
         return f"date_trunc({literal(key.period)}, ({value})::timestamp)::date"
 
     def _groups_sql(self) -> str:
-        keys = [self._key(number, key, field) for number, (key, field) in self._groups()]
-        # Of texts that differ in case only, which are one group, the first.
+        keys = [self._key(number, key, field) for number, (key, field) in self._group_items()]
+        # Texts that differ only in case are one group, which has the first of them as its value.
         values = [f"min(r.g{number}) AS g{number}" if key != f"r.g{number}" else f"r.g{number}"
                   for number, key in enumerate(keys)]  # fmt: skip
-        values += [f"{self._aggregate_sql(aggregate)} AS {name}" for aggregate, name in self.names.items()]
+        values += [f"{self._aggregate_sql(aggregate)} AS {name}" for aggregate, name in self.aliases.items()]
         order = [self._order_sql(sort, keys) for sort in self.shape.order] + keys
         place = f"row_number() OVER ({'ORDER BY ' + ', '.join(order) if order else ''}) AS place"
         group_by = f" GROUP BY {', '.join(keys)}" if keys else ""
@@ -93,7 +93,7 @@ class _Compiler:
     def _aggregate_sql(self, aggregate: Aggregate) -> str:
         if aggregate.function == COUNT:
             return "count(*)"
-        value = f"r.v{self.names[aggregate]}"
+        value = f"r.v{self.aliases[aggregate]}"
         if aggregate.function == "count_distinct":
             return f"count(DISTINCT {comparison_key(self.plan.paths[aggregate].column.compare_as, value)})"
         return f"{aggregate.function}({value})"
@@ -119,10 +119,10 @@ class _Compiler:
     def _json_sql(self) -> str:
         members = []
         if self.shape.group_keys:
-            groups = [(key.text, self._group_json(number, key, field)) for number, (key, field) in self._groups()]
+            groups = [(key.text, self._group_json(number, key, field)) for number, (key, field) in self._group_items()]
             members.append(("group", _object_sql(groups)))
         if Aggregate(COUNT) in self.shape.aggregates:
-            members.append((COUNT, f"g.{self.names[Aggregate(COUNT)]}::text"))
+            members.append((COUNT, f"g.{self.aliases[Aggregate(COUNT)]}::text"))
         functions = dict.fromkeys(aggregate.function for aggregate in self.shape.aggregates if aggregate.path)
         for function in functions:
             values = [
@@ -134,33 +134,33 @@ class _Compiler:
         return _object_sql(members)
 
     def _aggregate_json(self, aggregate: Aggregate) -> str:
-        value = f"g.{self.names[aggregate]}"
+        value = f"g.{self.aliases[aggregate]}"
         if aggregate.function in ("min", "max"):
             return output_fields.value_json_sql(self.plan.paths[aggregate].column, value)
         return f"coalesce(to_json({value})::text, 'null')"
 
     def _group_json(self, number: int, key: GroupKey, field: OutputField) -> str:
-        """Without links, as a list with `sysparm_exclude_reference_link`."""
+        """Return the JSON of a group key, without links as in lists with `sysparm_exclude_reference_link`."""
         column, value = field.path.column, f"g.g{number}"
-        stored = f"coalesce(to_json({value})::text, 'null')"
+        stored_value = f"coalesce(to_json({value})::text, 'null')"
         if not key.period and not column.column_type.has_target:
-            stored = output_fields.value_json_sql(column, value)
+            stored_value = output_fields.value_json_sql(column, value)
         if self.shape.display_mode == DisplayMode.VALUE:
-            return stored
+            return stored_value
         if key.period:
             display = f"{value}::text"
         elif column.column_type.has_target:
-            display = output_fields.referenced_name_sql(self.builder, field.display_path, value)
+            display = output_fields.reference_display_sql(self.builder, field.display_path, value)
         else:
             display = output_fields.display_value_sql(column, value)
         display = f"coalesce(to_json({display})::text, 'null')"
         if self.shape.display_mode == DisplayMode.DISPLAY:
             return display
-        return _object_sql([("value", stored), ("display_value", display)])
+        return _object_sql([("value", stored_value), ("display_value", display)])
 
 
 def _object_sql(members: list[tuple[str, str]]) -> str:
-    """A JSON object as text, of values that are JSON as text."""
+    """Build a JSON object as text from values that are JSON text."""
     pieces: list[str] = []
     for name, value in members:
         pieces += [literal(f"{',' if pieces else '{'}{json.dumps(name, ensure_ascii=False)}:"), value]

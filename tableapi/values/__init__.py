@@ -1,1 +1,1 @@
-"""Column values: read, compare, display, default."""
+"""Parses, compares, displays and provides defaults for column values."""

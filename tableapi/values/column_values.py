@@ -1,4 +1,4 @@
-"""The values of columns: read from a body, compared with the stored value, merged, logged."""
+"""Parses column values in request bodies, compares them with stored values, merges and logs them."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
@@ -11,20 +11,20 @@ from psycopg.types.json import Jsonb
 
 from system import encryption
 from system.errors import InvalidInput
-from system.http.request_body import InvalidJson, refuse_unstorable
+from system.strict_json import InvalidJson, refuse_unstorable
 from tableapi.catalogue import html
 from tableapi.catalogue.column_type import StorageFormat
 from tableapi.catalogue.definitions import Column
 from tableapi.catalogue.value_readers import InvalidValue
 
-# What psycopg takes for a value that is not stored as it is.
-_STORED_CONVERTERS: Mapping[StorageFormat, Callable[[Any], Any]] = MappingProxyType(
+# Converts values that are not stored as they are to values for psycopg.
+_STORAGE_CONVERTERS: Mapping[StorageFormat, Callable[[Any], Any]] = MappingProxyType(
     {StorageFormat.JSON: Jsonb, StorageFormat.HASHED: make_password, StorageFormat.ENCRYPTED: encryption.encrypt}
 )
 
 
 def parse(column: Column, value: Any) -> Any:
-    """The value, as psycopg takes it, that a JSON body gives for a column."""
+    """Parse the value of a column in a JSON body, and return the value that psycopg stores."""
     column_type = column.column_type
     if value is None or (value == "" and column_type.empty_text_clears):
         return None
@@ -33,32 +33,32 @@ def parse(column: Column, value: Any) -> Any:
         read_value = column_type.read(column, value)
     except (InvalidValue, InvalidJson) as error:
         raise InvalidInput(str(error), field=column.name) from None
-    convert = None if read_value is None else _STORED_CONVERTERS.get(column_type.storage)
+    convert = None if read_value is None else _STORAGE_CONVERTERS.get(column_type.storage)
     return convert(read_value) if convert else read_value
 
 
 def stored_value(column: Column, value: Any) -> Any:
-    """The value, as psycopg takes it, of one that was kept as JSON after it was read."""
+    """Return the value that psycopg stores for a parsed value that was queued as JSON."""
     return Jsonb(value) if column.column_type.is_json else value
 
 
 def plain_text(value: str | None) -> str | None:
-    """The plain text that is stored with the HTML of a formatted text."""
+    """Return the plain text that is stored with the HTML."""
     return None if value is None else html.extract_plain_text(value)
 
 
-def is_same(column: Column, stored: Any, new: Any) -> bool:
-    """Whether writing `new` leaves the stored value unchanged; both as psycopg returns or takes them."""
-    if stored is None or new is None:
-        return stored is None and new is None
-    return column.column_type.is_same(_without_adapter(stored), _without_adapter(new))
+def is_same(column: Column, stored_value: Any, new_value: Any) -> bool:
+    """Whether writing `new` leaves the stored value unchanged. Both are as psycopg returns or accepts them."""
+    if stored_value is None or new_value is None:
+        return stored_value is None and new_value is None
+    return column.column_type.is_same(_unwrap_json(stored_value), _unwrap_json(new_value))
 
 
-def _without_adapter(value: Any) -> Any:
+def _unwrap_json(value: Any) -> Any:
     return value.obj if isinstance(value, Jsonb) else value
 
 
-def merge_patch(stored: Any, patch: Any) -> Any:
+def merge_patch(stored_value: Any, patch: Any) -> Any:
     """RFC 7396: an object changes the members that it names, null removes one, anything else replaces the value.
 
     >>> merge_patch({"a": 1, "b": {"c": 2, "d": 3}}, {"a": None, "b": {"c": 4}})
@@ -66,7 +66,7 @@ def merge_patch(stored: Any, patch: Any) -> Any:
     """
     if not isinstance(patch, dict):
         return patch
-    members = dict(stored) if isinstance(stored, dict) else {}
+    members = dict(stored_value) if isinstance(stored_value, dict) else {}
     for key, value in patch.items():
         if value is None:
             members.pop(key, None)
@@ -76,11 +76,11 @@ def merge_patch(stored: Any, patch: Any) -> Any:
 
 
 def to_log_value(column: Column, value: Any) -> Any:
-    """The value as JSON takes it, for the deletion log; never a secret."""
+    """Convert a value to JSON for the deletion log; secrets become None."""
     if value is None or column.column_type.is_write_only:
         return None
     if isinstance(value, datetime):
         return value.astimezone(UTC).replace(tzinfo=None, microsecond=0).isoformat(" ")
     if isinstance(value, date):
         return value.isoformat()
-    return str(value) if isinstance(value, Decimal) else _without_adapter(value)
+    return str(value) if isinstance(value, Decimal) else _unwrap_json(value)

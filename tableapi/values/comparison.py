@@ -1,4 +1,4 @@
-"""The values of conditions become the values that the database compares with. Pure."""
+"""Converts the values of conditions to values that columns are compared with. Pure."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -36,7 +36,7 @@ SQL_TYPES: Mapping[ComparisonKind, str] = {
 
 
 def comparable_value(column: Column, operand: Operand, moment: Moment, condition: Condition) -> Any:
-    """The value that the column is compared with, for one in a condition."""
+    """Convert an operand of a condition to the value that the column is compared with."""
     value = resolve(operand, moment)
     position = condition.value_position
     if column.compare_as in (ComparisonKind.DATETIME, ComparisonKind.DATE):

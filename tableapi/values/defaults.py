@@ -1,33 +1,33 @@
-"""Defaults of columns, which are read like values that a caller sends, and the test for missing mandatory values."""
+"""Parses the defaults of columns like values that a caller sends, and checks for missing mandatory values."""
 
 from typing import Any
 
 from system.encoded_query import SAMPLE_MOMENT, ComparisonKind, Moment, QueryError, ValueFunction, read_operand, resolve
 from system.errors import InvalidInput
-from system.http.request_body import InvalidJson, parse_json
+from system.strict_json import InvalidJson, parse_json
 from tableapi.catalogue.definitions import USER_TABLE, Column
 
 from . import column_values
 
-# The default of a text column that has the number of its record, as clients of this family write it.
+# The default, in ServiceNow syntax, of a text column that contains the number of its record.
 NEXT_NUMBER = "javascript:getNextObjNumberPadded()"
-# Columns whose default can be a function of encoded queries, and how a caller sends its result.
+# Columns whose default can be a function of encoded queries, with the format of its result.
 TIME_FORMATS = {ComparisonKind.DATE: "%Y-%m-%d", ComparisonKind.DATETIME: "%Y-%m-%d %H:%M:%S"}
 
 
 def default_value(column: Column, moment: Moment) -> Any:
-    """The value of a column that a new record does not name."""
-    if not column.default or column.column_type.is_write_only or is_next_number(column):
+    """Return the value of a column that was not sent for a new record."""
+    if not column.default or column.column_type.is_write_only or is_number_default(column):
         return None
     try:
         return _read_default(column, moment)
     except (InvalidInput, InvalidJson):
-        # It was valid when it was saved; that a later change made it invalid is not this caller's mistake.
+        # It was valid when it was saved. The caller is not to blame if it has become invalid since.
         return None
 
 
 def find_problem(column: Column) -> str:
-    """What is wrong with a default, or an empty text.
+    """Return what is wrong with the default of a column, or an empty string.
 
     >>> [find_problem(Column("it", "integer", "", "it", default=text)) for text in ("12", "1_000")]
     ['', 'Expected a whole number.']
@@ -41,8 +41,8 @@ def find_problem(column: Column) -> str:
     return ""
 
 
-def is_next_number(column: Column) -> bool:
-    """The database sets it, with the number."""
+def is_number_default(column: Column) -> bool:
+    """Whether the database sets the column to the number of the record."""
     return column.default == NEXT_NUMBER and column.type == "string"
 
 
@@ -54,7 +54,7 @@ def _read_default(column: Column, moment: Moment) -> Any:
 
 
 def _function_result(column: Column, moment: Moment) -> str:
-    """The default, or what its function returns at this moment."""
+    """Return the default, or the result of its function at this moment."""
     try:
         operand = read_operand(column.default)
     except QueryError as error:
@@ -62,7 +62,7 @@ def _function_result(column: Column, moment: Moment) -> str:
     value = resolve(operand, moment)
     is_user = isinstance(operand, ValueFunction) and isinstance(value, str)
     if column.column_type.is_reference and not (is_user and column.reference == USER_TABLE):
-        raise InvalidInput("A reference to a user can have the default javascript:gs.getUserID(), others have none.")
+        raise InvalidInput("The only default for references is javascript:gs.getUserID(), for references to users.")
     return value if isinstance(value, str) else value.strftime(TIME_FORMATS[column.compare_as])
 
 

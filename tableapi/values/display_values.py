@@ -1,4 +1,4 @@
-"""Display values in a body become stored values; `output_fields.display_value_sql` goes the other way. Pure."""
+"""Converts display values in a body to stored values; `output_fields.display_value_sql` does the reverse. Pure."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from tableapi.catalogue.value_readers import invalid_choice_message
 
 
 def parse_display_value(column: Column, value: Any) -> Any:
-    """What `column_values.parse` takes, for a display value. `write.payload` resolves the names of references."""
+    """Convert a display value to input of `column_values.parse`. `write.payload` resolves the names of references."""
     if value is None or value == "":
         return value
     if column.column_type.has_choices:
-        choice = value_with_label(value, [(label, stored) for stored, label in column.choices])
+        choice = value_with_label(value, [(label, stored_value) for stored_value, label in column.choices])
         if choice is None:
             raise InvalidInput(invalid_choice_message([label for _, label in column.choices]), field=column.name)
         return choice
@@ -22,9 +22,9 @@ def parse_display_value(column: Column, value: Any) -> Any:
 
 
 def stored_texts(column: Column, display_value: str) -> list[str]:
-    """The texts, as PostgreSQL writes them, of the stored values that have this display value."""
+    """Return the stored values with this display value, as PostgreSQL formats them."""
     if column.column_type.has_choices:
-        # A value that is no longer a choice is shown as it is.
+        # A value that is no longer a choice is displayed as it is.
         values_with_label = [value for value, label in column.choices if label == display_value]
         return values_with_label + ([display_value] if display_value not in dict(column.choices) else [])
     display_format = column.column_type.display_format

@@ -1,4 +1,4 @@
-"""Reports everything that is wrong with a write at once, and names only columns that the caller may know of."""
+"""Collects all errors of a write, and hides the names of columns that the caller may not know."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,26 +23,26 @@ def collecting_errors(errors: list[InvalidInput]) -> Iterator[None]:
 
 
 def check_mandatory(change: WriteRequest, column: Column, value: Any) -> None:
-    """A missing value is always reported; its column only to a caller who may know of it."""
+    """Raise an error if a mandatory value is missing. It names the column only if the caller may know it."""
     if defaults.lacks_mandatory_value(column, value):
-        is_known = change.context.view.permissions.is_known(change.table, column)
+        is_known = change.context.view.permissions.can_see_column(change.table, column)
         raise InvalidInput("A value is required.", code="mandatory", field=column.name if is_known else None)
 
 
 @contextmanager
 def hiding_unknown_columns(change: WriteRequest) -> Iterator[None]:
-    """An error names its column only if the caller sent it or may know of it. A duplicate reveals other records, so its
-    column must have been sent."""
+    """Removes column names from errors unless the caller sent the column or may know it. Duplicates reveal other
+    records, so they name only columns that were sent."""
     permissions, columns = change.context.view.permissions, change.table.columns
     try:
         yield
     except (Conflict, InvalidInput) as error:
         for item in (error, *error.other_errors):
             if isinstance(item, designed_records.Duplicate):
-                # Of several columns that are unique together, the last: its value is looked up within the others.
+                # If several columns are unique together, name the last one that was sent.
                 item.field = next((name for name in reversed(item.columns) if name in change.body), None)
             elif item.field is not None and item.field not in change.body:
                 column = columns.get(item.field)
-                if column is None or not permissions.is_known(change.table, column):
+                if column is None or not permissions.can_see_column(change.table, column):
                     item.field = None
         raise

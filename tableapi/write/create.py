@@ -34,20 +34,20 @@ def create(change: WriteRequest) -> WriteResult:
         raise current_record.create_denied_error(context, table)
     read_record = write_request.prepare_reader(change)
     prepared = prepare(change)
-    values, sent, sys_id, errors = prepared.values, prepared.sent, prepared.sys_id, prepared.errors
-    if not errors and not prepared.missing and sys_id is None:
-        result = single_statement.create(change, values, sent)
+    values, sent_values, sys_id, errors = prepared.values, prepared.sent_values, prepared.sys_id, prepared.errors
+    if not errors and not prepared.missing_errors and sys_id is None:
+        result = single_statement.create(change, values, sent_values)
         if result is not None:
             return result
 
     def insert() -> WriteResult:
         new_id = _insert(change, values, sys_id)
-        current_record.check_allowed(change, CREATE, new_id, tuple(sent))
+        current_record.check_allowed(change, CREATE, new_id, tuple(sent_values))
         return WriteResult(new_id, read_record(new_id))
 
     with transaction.atomic():
-        _check_references(change, prepared.sent_values, errors)
-        for error in prepared.missing:
+        _check_references(change, prepared.parsed_values, errors)
+        for error in prepared.missing_errors:
             with column_errors.collecting_errors(errors):
                 raise error
         if errors:
@@ -57,28 +57,28 @@ def create(change: WriteRequest) -> WriteResult:
 
 @dataclass(frozen=True)
 class PreparedRecord:
-    """The values of a new record, and what is wrong with them."""
+    """The values of a new record, and the errors in them."""
 
-    sent: dict[Column, Any]
-    sys_id: str | None
     sent_values: dict[Column, Any]
+    sys_id: str | None
+    parsed_values: dict[Column, Any]
     values: dict[Column, Any]
     errors: list[InvalidInput]
-    missing: list[InvalidInput]
+    missing_errors: list[InvalidInput]
 
 
 def prepare(change: WriteRequest) -> PreparedRecord:
-    sent, sys_id = payload.new_record_columns(change)
-    prepared = PreparedRecord(sent, sys_id, {}, {}, [], [])
-    for column, value in sent.items():
+    sent_values, sys_id = payload.new_record_columns(change)
+    prepared = PreparedRecord(sent_values, sys_id, {}, {}, [], [])
+    for column, value in sent_values.items():
         with column_errors.collecting_errors(prepared.errors):
-            prepared.sent_values[column] = payload.parse_value(change, column, value)
-    for column, value in prepared.sent_values.items():
-        if value is not None or not change.table.is_server_managed(column):  # an import may have none
+            prepared.parsed_values[column] = payload.parse_value(change, column, value)
+    for column, value in prepared.parsed_values.items():
+        if value is not None or not change.table.is_server_managed(column):  # imports may leave these to the server
             prepared.values[column] = value
-    _add_defaults(change, prepared.values, sent, prepared.missing)
-    to_set = set_on_change.values_to_set(change.table, prepared.values, lambda column: None, change.context.moment)
-    prepared.values.update({column: value for column, value in to_set.items() if column not in prepared.values})
+    _add_defaults(change, prepared.values, sent_values, prepared.missing_errors)
+    set_values = set_on_change.values_to_set(change.table, prepared.values, lambda column: None, change.context.moment)
+    prepared.values.update({column: value for column, value in set_values.items() if column not in prepared.values})
     return prepared
 
 
@@ -87,24 +87,24 @@ def _check_references(change: WriteRequest, values: Mapping[Column, Any], errors
     with column_errors.collecting_errors(errors):
         is_catalogue_checked = payload.check_references(change, values)
     if not is_catalogue_checked:
-        # Before anything is written: the write may itself raise the version, and takes a number that would be lost.
+        # Checked before the write, which may increase the version itself, and takes a number that would be lost.
         statement_runner.check_version(change.context.inputs())
 
 
 def _add_defaults(
-    change: WriteRequest, values: dict[Column, Any], sent: Mapping[Column, Any], errors: list[InvalidInput]
+    change: WriteRequest, values: dict[Column, Any], sent_values: Mapping[Column, Any], errors: list[InvalidInput]
 ) -> None:
-    """Defaults for the columns that were not sent, and errors for mandatory columns that are still empty."""
+    """Add the defaults of columns that were not sent, and errors for mandatory columns that are still empty."""
     table = change.table
     columns = change.context.view.cached(
-        ("completed", table.name),
+        ("defaults", table.name),
         lambda: [
             column for column in table.columns.values() if not column.is_sys and (column.default or column.mandatory)
         ],
     )
     for column in columns:
-        if column in sent and column not in values:
-            continue  # its value is invalid, which is reported already
+        if column in sent_values and column not in values:
+            continue  # its value is invalid, which was already reported
         if column not in values and (value := defaults.default_value(column, change.context.moment)) is not None:
             values[column] = value
         is_set_by_database = table.is_record_number(column) or designed_records.defaults_to_number(table, column)
@@ -123,16 +123,16 @@ def _insert(change: WriteRequest, values: Mapping[Column, Any], sys_id: str | No
 
 
 def _defer(change: WriteRequest, values: dict[Column, Any], insert: Callable[[], WriteResult]) -> WriteResult:
-    """ "Validated at once, kept as a row of a queue table, created by the worker": inserted and rolled back, so that
-    all rules and constraints are checked."""
+    """ "Validated at once, kept as a row of a queue table, created by the worker". The record is inserted and
+    rolled back, so that all rules and constraints are checked."""
     table = change.table
     savepoint = transaction.savepoint()
     result = insert()
-    inserted = designed_records.payload(table, result.sys_id)
+    inserted_values = designed_records.payload(table, result.sys_id)
     transaction.savepoint_rollback(savepoint)
-    for column in designed_records.generated_columns(table):  # the response shows them, so they are taken
-        if inserted.get(column.name) is not None:
-            values[column] = inserted[column.name]
+    for column in designed_records.generated_columns(table):  # stored, because the response contains them
+        if inserted_values.get(column.name) is not None:
+            values[column] = inserted_values[column.name]
     deferred_records.enqueue(table, result.sys_id, values)
     if result.record is None:
         return result

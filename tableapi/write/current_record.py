@@ -34,15 +34,15 @@ class CurrentRecord:
 def lock_current_record(
     change: WriteRequest, sys_id: str, operation: str, columns: tuple[Column, ...]
 ) -> CurrentRecord:
-    """The record, locked until the end of the transaction; 404 unless the caller can read it."""
+    """Lock the record until the end of the transaction. Raises 404 if the caller cannot read it."""
     context, table = change.context, change.table
     if not RECORD_ID.fullmatch(sys_id) or not context.view.can_read(table):
         raise record_not_found()
     system_records.lock_for_change(table)
-    columns = tuple(sorted(columns, key=lambda column: column.name))  # one statement for every order of the body
+    columns = tuple(sorted(columns, key=lambda column: column.name))  # one cached statement for any order
     permissions = context.view.permissions
     statement, column_permissions = context.view.cached(
-        ("standing", table.name, operation, tuple(column.name for column in columns)),
+        ("lock", table.name, operation, tuple(column.name for column in columns)),
         lambda: (
             permission_queries.locking_statement(permissions, table, operation, columns),
             [permission_queries.column_permission(permissions, table, operation, column) for column in columns],
@@ -55,14 +55,14 @@ def lock_current_record(
         raise record_not_found()
     if change.is_current is not None and not change.is_current(version):
         raise PreconditionFailed
-    stored = {}
+    current_values = {}
     results = iter(conditions)
-    for column, permission, raw in zip(columns, column_permissions, values, strict=True):
-        value, plain_text = _split_value(table, column, raw)
+    for column, permission, stored_value in zip(columns, column_permissions, values, strict=True):
+        value, plain_text = _split_value(table, column, stored_value)
         is_readable = next(results) if permission.is_readable is None else permission.is_readable
         is_writable = next(results) if permission.is_allowed is None else permission.is_allowed
-        stored[column] = CurrentValue(value, is_readable, is_writable, plain_text)
-    return CurrentRecord(is_allowed, stored)
+        current_values[column] = CurrentValue(value, is_readable, is_writable, plain_text)
+    return CurrentRecord(is_allowed, current_values)
 
 
 def _split_value(table: Table, column: Column, value: Any) -> tuple[Any, str | None]:
@@ -72,18 +72,18 @@ def _split_value(table: Table, column: Column, value: Any) -> tuple[Any, str | N
 
 
 def empty_as_null(table: Table, value: Any) -> Any:
-    """The product's own models store an empty text or list where a designed table has NULL."""
+    """Return None for an empty text or list of a product table, where a designed table has NULL."""
     return None if table.is_system and value in ("", []) else value
 
 
 def check_allowed(change: WriteRequest, operation: str, sys_id: str, columns: tuple[Column, ...]) -> None:
-    """Check the record after the write. A denial rolls the transaction back."""
+    """Check the permissions on the record after the write. A denial rolls the transaction back."""
     context, table = change.context, change.table
     permissions = context.view.permissions
     if not permission_queries.is_conditional(permissions, table, operation, columns):
         return
     statement = context.view.cached(
-        ("allowed", table.name, operation, tuple(column.name for column in columns)),
+        ("check allowed", table.name, operation, tuple(column.name for column in columns)),
         lambda: permission_queries.allowed_statement(permissions, table, operation, columns),
     )
     ((is_allowed, *columns_allowed),) = statement_runner.fetch(statement, context.inputs(sys_id=sys_id))

@@ -1,4 +1,4 @@
-"""Writes the custom columns of system tables: a row beside the product's own, there once it has a value."""
+"""Writes the custom columns of system tables, which have a row of their own once they have a value."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -21,36 +21,36 @@ from . import designed_records, references
 LoggedValues = dict[str, Any]
 
 
-def names(table: str) -> frozenset[str]:
+def column_names(table: str) -> frozenset[str]:
     columns = catalogue_loader.reload_if_changed().tables[table].custom_columns
     return frozenset(column.name for column in columns)
 
 
 def save(record: Record, values: Mapping[str, Any]) -> list[str]:
-    """Store the values that differ; return a sentence on each that is invalid."""
+    """Store the changed values. Returns a message for each invalid value."""
     catalogue = catalogue_loader.reload_if_changed()
     table = catalogue.tables[record._meta.db_table]
     run_named_sql(
         f"SELECT FROM {table_identifier(table)} WHERE sys_id = %(id)s FOR NO KEY UPDATE", {"id": record.sys_id}
     )
-    stored = designed_records.read_values(table, record.sys_id, table.custom_columns)
-    notes: list[str] = []
-    changed: dict[Column, Any] = {}
+    stored_values = designed_records.read_values(table, record.sys_id, table.custom_columns)
+    messages: list[str] = []
+    changes: dict[Column, Any] = {}
     for column in table.custom_columns:
         if column.name not in values:
             continue
         try:
             value = _parse(catalogue, column, values[column.name])
         except InvalidInput as error:
-            notes.append(f"{column.name} was not changed. {error.message}")
+            messages.append(f"{column.name} was not changed. {error.message}")
         else:
-            if not column_values.is_same(column, stored.get(column), value):
-                changed[column] = value
-    return notes + _save_changed(record, table, changed)
+            if not column_values.is_same(column, stored_values.get(column), value):
+                changes[column] = value
+    return messages + _save_changed(record, table, changes)
 
 
-def _parse(catalogue: Catalogue, column: Column, sent: Any) -> Any:
-    value = column_values.parse(column, sent)
+def _parse(catalogue: Catalogue, column: Column, sent_value: Any) -> Any:
+    value = column_values.parse(column, sent_value)
     if value in ("", []):
         return None
     has_target = value is not None and column.column_type.has_target
@@ -59,32 +59,32 @@ def _parse(catalogue: Catalogue, column: Column, sent: Any) -> Any:
     return value
 
 
-def _save_changed(record: Record, table: Table, changed: dict[Column, Any]) -> list[str]:
-    """Without the values that another record has."""
-    notes: list[str] = []
-    while changed:
+def _save_changed(record: Record, table: Table, changes: dict[Column, Any]) -> list[str]:
+    """Save the values, except those of unique columns that another record has. Returns messages about these."""
+    messages: list[str] = []
+    while changes:
         try:
             with designed_records.translating_integrity_errors(table), transaction.atomic():
-                record.custom_columns_writer = writer(table, changed)
+                record.custom_columns_writer = writer(table, changes)
                 record.save(update_fields=[])
                 break
         except designed_records.Duplicate as error:
             if not error.columns:
                 raise
-            notes += [f"{name} was not changed. {error.message}" for name in error.columns]
-            changed = {column: value for column, value in changed.items() if column.name not in error.columns}
-    return notes
+            messages += [f"{name} was not changed. {error.message}" for name in error.columns]
+            changes = {column: value for column, value in changes.items() if column.name not in error.columns}
+    return messages
 
 
 def fetch_locked(table: Table, statement: Statement, inputs: Inputs) -> list[Any]:
-    """The rows of a statement that locks records. PostgreSQL re-reads only locked rows after waiting, and those with
-    custom columns may be missing: they are read again when the records are locked."""
+    """Return the rows of a statement that locks records. After waiting, PostgreSQL re-reads only locked rows. Those of
+    custom columns may not be locked, so they are read again."""
     rows = statement_runner.fetch(statement, inputs)
     return statement_runner.fetch(statement, inputs) if table.custom_columns else rows
 
 
 def writer(table: Table, values: Mapping[Column, Any]) -> Callable[[Record], tuple[LoggedValues, LoggedValues]] | None:
-    """Writes these values when the record is saved, and returns those before and after it for the change log."""
+    """Return a function that writes these values on save, and returns the old and new ones for the change log."""
     custom_values = {column: value for column, value in values.items() if column.is_custom}
 
     def write(record: Record) -> tuple[LoggedValues, LoggedValues]:
@@ -107,14 +107,14 @@ def _store(table: Table, sys_id: str, values: Mapping[Column, Any]) -> None:
 
 
 def payload(table: Table, sys_id: str) -> dict[str, Any]:
-    """As the deletion log keeps them, by name."""
+    """Return the values by column name, as the deletion log stores them."""
     if not table.custom_columns:
         return {}
     return designed_records.payload(table, sys_id, table.custom_columns)
 
 
 def logged_values(table: Table, sys_id: str) -> LoggedValues:
-    """As the change log has those of designed tables."""
+    """Return the values as the change log stores those of designed tables."""
     if not table.custom_columns:
         return {}
     values = change_rows.values_sql(table.custom_columns, lambda _, name: quote(name))

@@ -1,4 +1,4 @@
-"""Records that are validated immediately and created later by the worker."""
+"""Queues records that were validated in the request, and creates them in the worker."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -35,7 +35,7 @@ def enqueue(table: Table, sys_id: str, values: Mapping[Column, Any]) -> None:
             table=table.name, record_id=sys_id, values=queued, caller=acting_user.current(), next_at=Now()
         )
     except IntegrityError:
-        raise designed_records.Duplicate from None  # the imported id is queued already
+        raise designed_records.Duplicate from None  # the imported id is already queued
     transaction.on_commit(lambda: wake_worker("tableapi.tasks.create_deferred"), robust=True)
 
 
@@ -45,10 +45,10 @@ def _as_json(value: Any) -> Any:
     return value if isinstance(value, list | str) else str(value)
 
 
-def create_due() -> int:
+def create_due_records() -> int:
     """Create the records that are due, each in its own transaction; return how many were processed."""
     queued = DeferredRecord.objects.filter(state=DeferredRecord.State.QUEUED)
-    # By the database's clock, because host clocks may differ. A longer pause is from before it was set back.
+    # Uses the database's clock, because host clocks may differ. Later times are from before it was set back.
     due = queued.exclude(next_at__range=(Now(), Now() + MAX_RETRY_DELAY)).order_by("id")
     ids = list(due.values_list("id", flat=True)[:BATCH_SIZE])
     for row_id in ids:

@@ -21,19 +21,19 @@ def delete(change: WriteRequest, sys_id: str) -> None:
 
 def _delete(change: WriteRequest, sys_id: str) -> None:
     catalogue, table = change.context.view.catalogue, change.table
-    own_table = table.columns.get(OWN_TABLE_COLUMN)
-    current = current_record.lock_current_record(change, sys_id, DELETE, (own_table,) if own_table else ())
+    table_column = table.columns.get(OWN_TABLE_COLUMN)
+    current = current_record.lock_current_record(change, sys_id, DELETE, (table_column,) if table_column else ())
     if not current.is_allowed:
         raise AccessDenied("You have no access to delete the records.")
-    if own_table is None:  # a system table
-        system_records.delete(table, sys_id)  # also clears references, as in the administration
+    if table_column is None:  # a system table
+        system_records.delete(table, sys_id)  # also clears references, as the administration does
         return
-    record_table = catalogue.tables_by_id.get(current.columns[own_table].value, table)
+    record_table = catalogue.tables_by_id.get(current.columns[table_column].value, table)
     if record_table is not table:
         designed_records.lock(record_table, sys_id)
-    emptied = references.clear_references(catalogue, record_table, sys_id)
+    emptied_count = references.clear_references(catalogue, record_table, sys_id)
     values = designed_records.payload(record_table, sys_id)
-    display = record_table.display_column
-    name = values.get(display.name) if display else None
-    deletion_log.write(record_table.name, sys_id, str(name or sys_id), values, emptied)
+    display_column = record_table.display_column
+    name = values.get(display_column.name) if display_column else None
+    deletion_log.write(record_table.name, sys_id, str(name or sys_id), values, emptied_count)
     designed_records.delete(record_table, sys_id)

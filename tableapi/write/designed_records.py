@@ -1,4 +1,4 @@
-"""Writes records of designed tables; no other module does."""
+"""The only module that writes records of designed tables."""
 
 import json
 import re
@@ -23,15 +23,15 @@ Values = Mapping[Column, Any]
 
 
 def insert(catalogue: Catalogue, table: Table, values: Values, sys_id: str | None = None) -> str:
-    """Create a record, and log it: one row in the root table and one in each table that extends it."""
+    """Create and log a record: a row in the root table and in each table between it and this one."""
     rows = {name: f"row{number}" for number, name in enumerate(reversed(table.lineage))}
-    parameters: dict[str, Any] = {"who": acting_user.current(), "table": table.id, "sys_id": sys_id}
+    parameters: dict[str, Any] = {"user": acting_user.current(), "table": table.id, "sys_id": sys_id}
     parts = []
     for name, row in rows.items():
         columns, placeholders, own_parameters = assigned_columns(name, values, row)
         parameters |= own_parameters
         if catalogue.tables[name].parent is None:
-            stamps = {"sys_created_by": "%(who)s", "sys_updated_by": "%(who)s", "sys_db_table_id": "%(table)s"}
+            stamps = {"sys_created_by": "%(user)s", "sys_updated_by": "%(user)s", "sys_db_table_id": "%(table)s"}
             stamps = {column: value for column, value in stamps.items() if column not in columns}  # an import has some
             columns += stamps.keys()
             placeholders += stamps.values()
@@ -41,7 +41,7 @@ def insert(catalogue: Catalogue, table: Table, values: Values, sys_id: str | Non
         if sys_id is not None and row == "row0":
             columns.append("sys_id")
             placeholders.append("%(sys_id)s")
-        number = add_number(table, columns, placeholders) if name == number_owner(table) else ""
+        number = add_number_columns(table, columns, placeholders) if name == number_owner(table) else ""
         sources = ["row0"] * (row != "row0") + [f"(SELECT {number}) s"] * bool(number)
         from_sql = f" FROM {', '.join(sources)}" if sources else ""
         parts.append(
@@ -50,14 +50,14 @@ def insert(catalogue: Catalogue, table: Table, values: Values, sys_id: str | Non
         )
     logged_columns = [*values, *(column for column in generated_columns(table) if column not in values)]
     new = change_rows.values_sql(logged_columns, lambda column, name: f"{rows[column.owner]}.{quote(name)}")
-    change = change_rows.change_sql("create", record="row0", who="%(who)s", new=new, source=", ".join(rows.values()))
+    change = change_rows.change_sql("create", record="row0", user="%(user)s", new=new, source=", ".join(rows.values()))
     with translating_integrity_errors(table):
         ((new_id,),) = run_named_sql(f"WITH {', '.join(parts)} {change} RETURNING record_id", parameters).rows()
     return str(new_id)
 
 
 def generated_columns(table: Table) -> list[Column]:
-    """The columns that a new record has a value of, whether or not one is sent."""
+    """Return the columns that the database fills in a new record if no value is sent."""
     return [
         column
         for column in table.columns.values()
@@ -66,7 +66,7 @@ def generated_columns(table: Table) -> list[Column]:
 
 
 def with_imported_number(table: Table, values: Values) -> Values:
-    """The values with the columns that default to the number. Numbers that are assigned later are higher."""
+    """Add the columns that default to the imported number to the values, and ensure that later numbers are higher."""
     column = table.columns.get(NUMBER_COLUMN)
     number = values.get(column) if column is not None and table.is_record_number(column) else None
     if number is None:
@@ -76,7 +76,7 @@ def with_imported_number(table: Table, values: Values) -> Values:
         sequence = f'records."N{table.number_table_id}"'
         statement = f"SELECT setval(%(sequence)s, %(number)s) FROM {sequence} WHERE last_value < %(number)s"
         run_named_sql(statement, {"sequence": sequence, "number": int(digits[1])})
-    return {each: number for each in table.columns.values() if defaults_to_number(table, each)} | dict(values)
+    return {target: number for target in table.columns.values() if defaults_to_number(table, target)} | dict(values)
 
 
 def number_owner(table: Table) -> str | None:
@@ -86,17 +86,17 @@ def number_owner(table: Table) -> str | None:
 
 def defaults_to_number(table: Table, column: Column) -> bool:
     """Whether this column contains the record's number unless it is set."""
-    has_number = column.name == DISPLAY_NAME_COLUMN or defaults.is_next_number(column)
+    has_number = column.name == DISPLAY_NAME_COLUMN or defaults.is_number_default(column)
     return has_number and column.owner == number_owner(table)
 
 
-def add_number(table: Table, columns: list[str], placeholders: list[str]) -> str:
-    """Add the number, and the columns that default to it unless they were sent. Returns what takes it from the
-    table's sequence."""
+def add_number_columns(table: Table, columns: list[str], placeholders: list[str]) -> str:
+    """Add the number column, and columns that default to it unless they were sent. Returns the SQL that takes the
+    number from the table's sequence."""
     digits = f"lpad(n, greatest(length(n), {MIN_NUMBER_DIGITS}), '0')"
     number = f"{literal(table.number_prefix)} || {digits}"
     if NUMBER_COLUMN in columns:
-        return ""  # a deferred record has its number already
+        return ""  # a deferred record already has its number
     columns.append(NUMBER_COLUMN)
     placeholders.append(number)
     for column in table.columns.values():
@@ -108,8 +108,8 @@ def add_number(table: Table, columns: list[str], placeholders: list[str]) -> str
 
 
 def update(catalogue: Catalogue, table: Table, sys_id: str, values: Values) -> None:
-    """Change only these columns, increment the version, and log the change."""
-    parameters: dict[str, Any] = {"who": acting_user.current(), "sys_id": sys_id}
+    """Update only these columns, increment the version, and log the change."""
+    parameters: dict[str, Any] = {"user": acting_user.current(), "sys_id": sys_id}
     rows: dict[str, str] = {}
     parts = []
     for name in table.lineage:
@@ -121,7 +121,7 @@ def update(catalogue: Catalogue, table: Table, sys_id: str, values: Values) -> N
             assignments += [
                 "sys_version = sys_version + 1",
                 "sys_updated_at = clock_timestamp()",
-                "sys_updated_by = %(who)s",
+                "sys_updated_by = %(user)s",
             ]
         if assignments:
             rows[name] = row
@@ -129,30 +129,28 @@ def update(catalogue: Catalogue, table: Table, sys_id: str, values: Values) -> N
             parts.append(
                 f"{row} AS (UPDATE {table_sql} SET {', '.join(assignments)} WHERE sys_id = %(sys_id)s RETURNING *)"
             )
-    stored = TableAlias(StatementBuilder(), table)
-    old = change_rows.values_sql(values, stored.database_column)
-    parts.append(
-        f"stored AS (SELECT {old} AS old_values FROM {stored.from_sql()} WHERE {stored.sys_id()} = %(sys_id)s)"
-    )
+    alias = TableAlias(StatementBuilder(), table)
+    old = change_rows.values_sql(values, alias.database_column)
+    parts.append(f"stored AS (SELECT {old} AS old_values FROM {alias.from_sql()} WHERE {alias.sys_id()} = %(sys_id)s)")
     new = change_rows.values_sql(values, lambda column, name: f"{rows[column.owner]}.{quote(name)}")
     source = ", ".join(["stored", *rows.values()])
     record = rows[table.lineage[-1]]
     change = change_rows.change_sql(
-        "update", record=record, who="%(who)s", old="stored.old_values", new=new, source=source
+        "update", record=record, user="%(user)s", old="stored.old_values", new=new, source=source
     )
     with translating_integrity_errors(table):
         run_named_sql(f"WITH {', '.join(parts)} {change}", parameters)
 
 
 def delete(table: Table, sys_id: str) -> None:
-    """Delete the record, and log it; its rows in the extending tables are deleted by foreign keys."""
-    stored = TableAlias(StatementBuilder(), table)
+    """Delete and log the record. Foreign keys delete its rows in extending tables."""
+    alias = TableAlias(StatementBuilder(), table)
     columns = [column for column in table.columns.values() if column.name not in change_rows.ROW_COLUMNS]
-    old = change_rows.values_sql(columns, stored.database_column)
-    root = stored.row_aliases()[-1]
-    change = change_rows.change_sql("delete", record=root, who="%(who)s", old=old, source=stored.from_sql())
-    condition = f"{stored.sys_id()} = %(sys_id)s"
-    run_named_sql(f"{change} WHERE {condition}", {"who": acting_user.current(), "sys_id": sys_id})
+    old = change_rows.values_sql(columns, alias.database_column)
+    root = alias.row_aliases()[-1]
+    change = change_rows.change_sql("delete", record=root, user="%(user)s", old=old, source=alias.from_sql())
+    condition = f"{alias.sys_id()} = %(sys_id)s"
+    run_named_sql(f"{change} WHERE {condition}", {"user": acting_user.current(), "sys_id": sys_id})
     run_named_sql(f"DELETE FROM records.{quote(table.lineage[-1])} WHERE sys_id = %(sys_id)s", {"sys_id": sys_id})
 
 
@@ -167,7 +165,7 @@ def lock(table: Table, sys_id: str) -> None:
 
 
 def payload(table: Table, sys_id: str, columns: Iterable[Column] | None = None) -> dict[str, Any]:
-    """All values of a record, or those of some columns, as the deletion log keeps them, without secrets."""
+    """Return all values of a record, or those of some columns, as the deletion log stores them, without secrets."""
     columns = table.columns.values() if columns is None else columns
     values = read_values(table, sys_id, [column for column in columns if column.is_readable])
     return {column.name: column_values.to_log_value(column, value) for column, value in values.items()}
@@ -182,12 +180,12 @@ def read_values(table: Table, sys_id: str, columns: Sequence[Column]) -> dict[Co
 
 
 def decode_value(column: Column, value: Any) -> Any:
-    """A value as read from the database, where Django's connections return JSON as text."""
+    """Decode a value from the database, because Django's connections return JSON as text."""
     return json.loads(value) if column.column_type.is_json and isinstance(value, str) else value
 
 
 def assigned_columns(owner: str, values: Values, prefix: str) -> tuple[list[str], list[str], dict[str, Any]]:
-    """The columns of this table among the values, their placeholders and parameters; these begin with the prefix."""
+    """Return the columns, placeholders and parameters for this table's values. Parameters start with the prefix."""
     columns: list[str] = []
     placeholders: list[str] = []
     parameters: dict[str, Any] = {}
@@ -197,11 +195,11 @@ def assigned_columns(owner: str, values: Values, prefix: str) -> tuple[list[str]
         physical_values = {column.database_name: value}
         if column.column_type.is_html:
             physical_values[column.plain_text_name] = column_values.plain_text(value)
-        for name_in_database, stored in physical_values.items():
+        for name_in_database, stored_value in physical_values.items():
             name = f"{prefix}_{len(columns)}"
             columns.append(name_in_database)
             placeholders.append(f"%({name})s::{column.column_type.sql_type}")
-            parameters[name] = stored
+            parameters[name] = stored_value
     return columns, placeholders, parameters
 
 

@@ -21,30 +21,30 @@ from .write_request import WriteRequest
 
 GENERATED_ID = re.compile(r"([0-9]{10})[0-9]{8}")
 CLOCK_SKEW_S = 60
-# What an administrator can import in addition to the id, instead of what the server would set.
+# Columns set by the server that an administrator can import, in addition to the id.
 IMPORTED_COLUMNS = frozenset({NUMBER_COLUMN, "sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by"})
 
 VALUE_KEYS = {"value", "display_value"}
-LINKED_KEYS = VALUE_KEYS | {"link"}
+REFERENCE_KEYS = VALUE_KEYS | {"link"}
 
-# The same message for a missing record and one that the caller cannot read, so that it reveals neither.
+# The same message for a missing record and one that the caller cannot read, so that it does not reveal which.
 RECORD_NOT_FOUND = "No record that you can read has this id. To send display values, set sysparm_input_display_value=1."
 NAME_NOT_UNIQUE = 'Expected the display value of exactly one record that you can read. To send an id, use {"value": …}.'
 
 
 def read_columns(change: WriteRequest) -> dict[Column, Any]:
-    """The columns in the body; the same 400 for a missing column and one that the caller can never read."""
+    """Return the columns in the body. Missing columns and columns that the caller can never read give the same 400."""
     table, permissions = change.table, change.context.view.permissions
-    sent, unknown = {}, []
+    values, errors = {}, []
     for name, value in change.body.items():
         column = table.columns.get(name)
-        if column is None or not permissions.is_known(table, column):
-            unknown.append(BadRequest(f"There is no column {name[:80]}.", code="unknown_field", field=name[:80]))
+        if column is None or not permissions.can_see_column(table, column):
+            errors.append(BadRequest(f"There is no column {name[:80]}.", code="unknown_field", field=name[:80]))
         else:
-            sent[column] = value["value"] if has_value_and_display(column, value) else value
-    if unknown:
-        raise combine_errors(unknown)
-    return sent
+            values[column] = value["value"] if has_value_and_display(column, value) else value
+    if errors:
+        raise combine_errors(errors)
+    return values
 
 
 def has_value_and_display(column: Column, value: Any) -> bool:
@@ -55,27 +55,27 @@ def has_value_and_display(column: Column, value: Any) -> bool:
     [True, False]
     """
     # In a JSON column an object is the value itself.
-    return not column.column_type.is_json and isinstance(value, dict) and VALUE_KEYS <= value.keys() <= LINKED_KEYS
+    return not column.column_type.is_json and isinstance(value, dict) and VALUE_KEYS <= value.keys() <= REFERENCE_KEYS
 
 
 def new_record_columns(change: WriteRequest) -> tuple[dict[Column, Any], str | None]:
-    """The columns sent for a new record, and its id if an administrator imports it with one."""
-    table, context = change.table, change.context
+    """Return the columns sent for a new record, and its id if an administrator imports one."""
+    table, view = change.table, change.context.view
     if change.is_import:
         _check_import(change)
-    sent = read_columns(change)
-    sys_id = _imported_id(change, sent)
-    imported = IMPORTED_COLUMNS if change.is_import else frozenset()
-    read_only = [column for column in sent if table.is_server_managed(column) and column.name not in imported]
+    values = read_columns(change)
+    sys_id = _imported_id(change, values)
+    importable_names = IMPORTED_COLUMNS if change.is_import else frozenset()
+    read_only = [column for column in values if table.is_server_managed(column) and column.name not in importable_names]
     if change.is_import:
         read_only = [column for column in read_only if not table.is_set_on_change(column)]
-    errors = [read_only_error(column) for column in read_only if sent.pop(column) is not None]
+    errors = [read_only_error(column) for column in read_only if values.pop(column) is not None]
     if errors:
         raise combine_errors(errors)
-    names = [column.name for column in sent if context.view.permissions.column_decision(CREATE, table, column) == NEVER]
+    names = [column.name for column in values if view.permissions.column_decision(CREATE, table, column) == NEVER]
     if names:
-        raise write_denied_error(names) if context.view.can_read(table) else create_denied_error(context, table)
-    return sent, sys_id
+        raise write_denied_error(names) if view.can_read(table) else create_denied_error(change.context, table)
+    return values, sys_id
 
 
 def _check_import(change: WriteRequest) -> None:
@@ -86,59 +86,59 @@ def _check_import(change: WriteRequest) -> None:
         raise BadRequest(message, code="invalid_parameter", field="sysparm_import")
 
 
-def _imported_id(change: WriteRequest, sent: dict[Column, Any]) -> str | None:
+def _imported_id(change: WriteRequest, values: dict[Column, Any]) -> str | None:
     """ "An imported record may keep another id (import by `admin`)." """
     column = change.table.columns["sys_id"]
-    if not may_import_ids(change.context.view, change.table) or sent.get(column) is None:
+    if not may_import_ids(change.context.view, change.table) or values.get(column) is None:
         return None
-    sys_id = sent.pop(column)
+    sys_id = values.pop(column)
     if not isinstance(sys_id, str) or not RECORD_ID.fullmatch(sys_id):
         raise InvalidInput("An id must consist of 1 to 32 lowercase letters and digits.", field="sys_id")
-    generated = GENERATED_ID.fullmatch(sys_id)
-    if generated is not None and int(generated[1]) > time.time() - CLOCK_SKEW_S:
-        # A record created at that time would find its id in use.
+    match = GENERATED_ID.fullmatch(sys_id)
+    if match is not None and int(match[1]) > time.time() - CLOCK_SKEW_S:
+        # A record created at that time could get the same id.
         raise InvalidInput(
             "The service could still generate this id, because its first ten digits are a future time.", field="sys_id"
         )
     return sys_id
 
 
-def parse_value(change: WriteRequest, column: Column, sent: Any) -> Any:
+def parse_value(change: WriteRequest, column: Column, value: Any) -> Any:
     if change.uses_display_values and not has_value_and_display(column, change.body.get(column.name)):
-        sent = _parse_display(change, column, sent)
+        value = _parse_display(change, column, value)
     if (
         change.table.is_system
         and not column.is_custom
         and column.column_type.storage in (StorageFormat.HASHED, StorageFormat.JSON)
     ):
-        return sent  # the model converts it
-    return empty_as_null(change.table, column_values.parse(column, sent))
+        return value  # the model converts it
+    return empty_as_null(change.table, column_values.parse(column, value))
 
 
-def _parse_display(change: WriteRequest, column: Column, sent: Any) -> Any:
+def _parse_display(change: WriteRequest, column: Column, value: Any) -> Any:
     if not column.column_type.has_target:
-        return display_values.parse_display_value(column, sent)
+        return display_values.parse_display_value(column, value)
     if column.column_type.is_reference:
-        sent = _shown_reference(sent)
-    elif sent is not None:
-        items = [_shown_reference(item) for item in sent] if isinstance(sent, list) else [sent]
+        value = _displayed_reference(value)
+    elif value is not None:
+        items = [_displayed_reference(item) for item in value] if isinstance(value, list) else [value]
         names = list(dict.fromkeys(item for item in items if isinstance(item, str) and item))
         ids = _ids_by_display_value(change, column, names)
         return [ids[item] if isinstance(item, str) and item else item for item in items]
-    return _ids_by_display_value(change, column, [sent])[sent] if isinstance(sent, str) and sent else sent
+    return _ids_by_display_value(change, column, [value])[value] if isinstance(value, str) and value else value
 
 
-def _shown_reference(value: Any) -> Any:
-    """The name or id in a reference as responses with display values show it, with a link but without its id."""
+def _displayed_reference(value: Any) -> Any:
+    """Return the display value or id of a reference in the form of responses with display values, which have no id."""
     if not isinstance(value, dict) or "display_value" not in value or not value.keys() <= {"display_value", "link"}:
         return value
     name, link = value["display_value"], value.get("link")
-    # Without a name, because the caller cannot read it or there is none, the link identifies the record.
+    # If the display value is missing or unreadable, the link identifies the record.
     return {"value": link.rpartition("/")[2]} if name is None and isinstance(link, str) else name
 
 
 def _ids_by_display_value(change: WriteRequest, column: Column, names: list[str]) -> dict[str, str]:
-    """The id of the one readable record with each name."""
+    """Return the id of the only readable record with each display value."""
     if not names:
         return {}
     view = change.context.view
@@ -149,16 +149,16 @@ def _ids_by_display_value(change: WriteRequest, column: Column, names: list[str]
     if target is None or path is None:
         raise InvalidInput(NAME_NOT_UNIQUE, field=column.name)
     statement = view.cached(
-        ("called", target.name),
+        ("display values", target.name),
         lambda: permission_queries.display_value_statement(view.permissions, target, path.column.name, path.guard),
     )
-    texts = {name: display_values.stored_texts(path.column, name) for name in names}
-    lookups = list(dict.fromkeys(text for alternatives in texts.values() for text in alternatives))
+    texts_by_name = {name: display_values.stored_texts(path.column, name) for name in names}
+    all_texts = list(dict.fromkeys(text for alternatives in texts_by_name.values() for text in alternatives))
     ids = {
         text: {first, last}
-        for text, first, last in statement_runner.fetch(statement, change.context.inputs(names=lookups))
+        for text, first, last in statement_runner.fetch(statement, change.context.inputs(names=all_texts))
     }
-    matches = {name: set().union(*(ids.get(text, set()) for text in stored)) for name, stored in texts.items()}
+    matches = {name: set().union(*(ids.get(text, set()) for text in stored)) for name, stored in texts_by_name.items()}
     if any(len(candidates) != 1 for candidates in matches.values()):
         raise InvalidInput(NAME_NOT_UNIQUE, field=column.name)
     return {name: next(iter(candidates)) for name, candidates in matches.items()}
@@ -169,8 +169,8 @@ Target = tuple[str | None, bool]
 
 
 def check_references(change: WriteRequest, values: Mapping[Column, Any]) -> bool:
-    """Refuse references to missing records and to those that the caller cannot read, in the same way. Returns whether
-    the database was queried, which also confirms that the catalogue is current."""
+    """Refuse references to missing records and to unreadable ones with the same error. Returns whether the database was
+    queried, which also confirms that the catalogue is current."""
     references = {
         column: value if isinstance(value, list) else [value]
         for column, value in values.items()
@@ -180,14 +180,14 @@ def check_references(change: WriteRequest, values: Mapping[Column, Any]) -> bool
     for column, ids in references.items():
         ids_by_target.setdefault(_target(column), {}).update(dict.fromkeys(ids))
     # One query for all columns; only if something is missing, one per column.
-    missing, was_queried = _find_missing(change, ids_by_target)
-    invalid = [
+    unreadable_targets, was_queried = _find_unreadable(change, ids_by_target)
+    invalid_columns = [
         column
         for column, ids in references.items()
-        if _target(column) in missing and _find_missing(change, {_target(column): ids})[0]
+        if _target(column) in unreadable_targets and _find_unreadable(change, {_target(column): ids})[0]
     ]
-    if invalid:
-        raise combine_errors([InvalidInput(RECORD_NOT_FOUND, field=column.name) for column in invalid])
+    if invalid_columns:
+        raise combine_errors([InvalidInput(RECORD_NOT_FOUND, field=column.name) for column in invalid_columns])
     return was_queried
 
 
@@ -195,8 +195,8 @@ def _target(column: Column) -> Target:
     return column.reference, column.column_type.is_list
 
 
-def _find_missing(change: WriteRequest, ids_by_target: Mapping[Target, Collection[str]]) -> tuple[set[Target], bool]:
-    """The targets where the caller cannot read every record, and whether the database was queried."""
+def _find_unreadable(change: WriteRequest, ids_by_target: Mapping[Target, Collection[str]]) -> tuple[set[Target], bool]:
+    """Return the targets with records that the caller cannot read, and whether the database was queried."""
     view = change.context.view
     tables = {target: view.catalogue.tables.get(target[0] or "") for target in ids_by_target}
     readable = [(target, table) for target, table in tables.items() if table is not None and view.can_read(table)]
@@ -205,12 +205,12 @@ def _find_missing(change: WriteRequest, ids_by_target: Mapping[Target, Collectio
         targets = tuple(target for target, _ in readable)
         tables_and_kinds = tuple((table, is_list) for (_, is_list), table in readable)
         statement = view.cached(
-            ("there", targets), lambda: permission_queries.count_readable_statement(view.permissions, tables_and_kinds)
+            ("counts", targets), lambda: permission_queries.count_readable_statement(view.permissions, tables_and_kinds)
         )
         ids: dict[str, Any] = {f"ids{number}": list(ids_by_target[target]) for number, target in enumerate(targets)}
         (row,) = statement_runner.strip_version(
             statement_runner.fetch(statement, change.context.inputs(**ids)), view.catalogue
         )
         counts = dict(zip(targets, row, strict=True))
-    missing = {target for target, ids_of_target in ids_by_target.items() if counts.get(target) != len(ids_of_target)}
-    return missing, bool(readable)
+    unreadable = {target for target, ids_of_target in ids_by_target.items() if counts.get(target) != len(ids_of_target)}
+    return unreadable, bool(readable)

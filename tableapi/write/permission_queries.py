@@ -1,4 +1,4 @@
-"""Builds the SQL for what is stored and what the caller may do with it. Pure."""
+"""Compiles statements that lock records and check what the caller may do with them. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,18 +28,18 @@ class ColumnPermission:
 
 
 def column_permission(permissions: Permissions, table: Table, operation: str, column: Column) -> ColumnPermission:
-    # Nobody may learn whether a password is set, not even from a value that counts as unchanged.
-    is_readable = _certain_result(permissions.column_decision(READ, table, column)) if column.is_readable else False
-    return ColumnPermission(is_readable, _certain_result(permissions.column_decision(operation, table, column)))
+    # A value that counts as unchanged must not reveal whether a password is set.
+    is_readable = _known_result(permissions.column_decision(READ, table, column)) if column.is_readable else False
+    return ColumnPermission(is_readable, _known_result(permissions.column_decision(operation, table, column)))
 
 
-def _certain_result(decision: Decision) -> bool | None:
+def _known_result(decision: Decision) -> bool | None:
     return True if decision == ALWAYS else False if decision == NEVER else None
 
 
 def locking_statement(permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]) -> Statement:
-    """The stored record, locked: catalogue version, id, its version if the caller can read it, whether the operation is
-    allowed; then the value of each column, and one list of all conditions that `column_permission` leaves open."""
+    """Lock the record and return catalogue version, id, its version if the caller can read it, whether the operation is
+    allowed, the value of each column, and the results of all conditions that `column_permission` leaves open."""
     builder = StatementBuilder()
     alias = TableAlias(builder, table)
     version_column = table.columns["sys_version"]
@@ -54,11 +54,11 @@ def locking_statement(permissions: Permissions, table: Table, operation: str, co
             conditions.append(_condition_sql(builder, permissions.column_decision(READ, table, column), alias))
         if permission.is_allowed is None:
             conditions.append(_condition_sql(builder, permissions.column_decision(operation, table, column), alias))
-    # One output for all: a PostgreSQL query has at most 1,664, and a table nearly as many columns.
+    # One array for all, because a query has at most 1,664 outputs and a table nearly as many columns.
     outputs.append(f"ARRAY[{', '.join(conditions)}]::boolean[]")
     where = [f"{alias.sys_id()} = {builder.input('sys_id', 'varchar')}"]
     where += predicates.decision_conditions(builder, permissions.record_decision(READ, table), alias)
-    # A deletion also blocks new references, which would otherwise be emptied even in mandatory columns.
+    # A deletion also blocks new references, which would otherwise be cleared even in mandatory columns.
     lock = "UPDATE" if operation == DELETE else "NO KEY UPDATE"
     # Every row of the record, because PostgreSQL re-reads only locked rows after waiting.
     rows = ", ".join(alias.row_aliases())
@@ -68,11 +68,11 @@ def locking_statement(permissions: Permissions, table: Table, operation: str, co
 
 
 def _stored_sql(alias: TableAlias, column: Column) -> str:
-    """The stored value; for a converted text with its plain text, which old values do not have."""
-    stored = alias.column(column, is_plain=False)
+    """Return the stored value; for converted text, an array of it and its plain text."""
+    stored_value = alias.column(column, is_plain=False)
     if not column.converted_from_text:
-        return stored
-    return f"CASE WHEN {stored} IS NOT NULL THEN ARRAY[{stored}, {alias.column(column)}] END"
+        return stored_value
+    return f"CASE WHEN {stored_value} IS NOT NULL THEN ARRAY[{stored_value}, {alias.column(column)}] END"
 
 
 def is_conditional(permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]) -> bool:
@@ -83,7 +83,7 @@ def is_conditional(permissions: Permissions, table: Table, operation: str, colum
 
 
 def allowed_statement(permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]) -> Statement:
-    """Whether the operation is allowed on the record after the write, and on each of these columns."""
+    """Return whether the operation is allowed on the record after the write, and on each of these columns."""
     builder = StatementBuilder()
     alias = TableAlias(builder, table)
     outputs = [_condition_sql(builder, permissions.record_decision(operation, table), alias)]
@@ -95,8 +95,8 @@ def allowed_statement(permissions: Permissions, table: Table, operation: str, co
 
 
 def count_readable_statement(permissions: Permissions, targets: tuple[tuple[Table, bool], ...]) -> Statement:
-    """The catalogue's version; then for each table (and whether a list refers to it) how many of the ids belong to
-    records that the caller can read."""
+    """Return the catalogue version and, for each table, the number of ids whose records the caller can read. Each
+    target also tells whether list columns refer to the table."""
     builder = StatementBuilder()
     counts = [
         count_sql(builder, permissions, target, f"ids{number}", is_for_list)
@@ -109,7 +109,7 @@ def count_readable_statement(permissions: Permissions, targets: tuple[tuple[Tabl
 def count_sql(
     builder: StatementBuilder, permissions: Permissions, target: Table, ids: str, is_for_list: bool = False
 ) -> str:
-    """How many records with these ids the caller can read."""
+    """Count the records with these ids that the caller can read."""
     alias = TableAlias(builder, target)
     where = [f"{alias.sys_id()} = ANY ({builder.input(ids, 'varchar[]')})"]
     where += predicates.decision_conditions(builder, permissions.record_decision(READ, target), alias)
@@ -120,7 +120,7 @@ def count_sql(
 
 
 def display_value_statement(permissions: Permissions, target: Table, display_column: str, guard: Decision) -> Statement:
-    """Display values, each with the first and the last id of the readable records that have it."""
+    """Return display values, each with the first and last id of the readable records that have it."""
     builder = StatementBuilder()
     alias = TableAlias(builder, target)
     column = target.columns[display_column]
@@ -141,7 +141,7 @@ class UnknownBeforeWrite(Exception):
 
 
 class WrittenRecord(TableAlias):
-    """The record as the statement will write it: the SQL of the values that are known before."""
+    """The record as the statement will write it, with the SQL of the values that are known before."""
 
     def __init__(self, table: Table, values: Mapping[str, str]) -> None:
         self.table = table
@@ -157,7 +157,7 @@ class WrittenRecord(TableAlias):
 
 
 def rule_conditions(builder: StatementBuilder, decisions: list[Decision], record: TableAlias) -> list[str] | None:
-    """None if they can never hold, or need more than the record."""
+    """Return the conditions of the decisions; None if they can never hold or need more than this record."""
     tables = builder.table_count
     conditional_decisions = [decision for decision in dict.fromkeys(decisions) if decision != ALWAYS]
     try:

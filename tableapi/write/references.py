@@ -1,5 +1,4 @@
-"""References to records: which exist, and what the deletion of one does. Mandatory columns prevent it; others lose
-the id."""
+"""Checks references, and clears them when a record is deleted. References in mandatory columns prevent the deletion."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -18,7 +17,7 @@ from tableapi.sql.statement_builder import custom_identifier, quote, table_ident
 
 
 class StillReferenced(Conflict):
-    """Mandatory columns refer to the record to delete; `locations` has the table and name of each, for every caller."""
+    """Mandatory columns refer to the record to delete; `locations` has the table and name of each, even if hidden."""
 
     code = "referenced"
     message = "Other records have mandatory references to this record."
@@ -30,7 +29,7 @@ class StillReferenced(Conflict):
 
 def clear_references(catalogue: Catalogue, table: Table, sys_id: str) -> int:
     """Clear the references to a record before it is deleted. Returns their number."""
-    # The models of the product's own tables have their own rules.
+    # Models of product tables handle their own references.
     columns = [
         column
         for column in catalogue.referring_columns(table)
@@ -40,13 +39,13 @@ def clear_references(catalogue: Catalogue, table: Table, sys_id: str) -> int:
     if blocking:
         raise StillReferenced((column.owner, column.name) for column in blocking)
     count = _count_references(catalogue, table, columns, sys_id)
-    emptied = []
+    emptied_columns = []
     for column in columns:
-        shortened, is_emptied = _remove_from_lists(catalogue, column, sys_id)
-        count += shortened
-        emptied += [column] * is_emptied
-    if emptied:  # a concurrent write removed the other items of a list
-        raise StillReferenced((column.owner, column.name) for column in emptied)
+        list_count, is_emptied = _remove_from_lists(catalogue, column, sys_id)
+        count += list_count
+        emptied_columns += [column] * is_emptied
+    if emptied_columns:  # a concurrent write removed the other items of a list
+        raise StillReferenced((column.owner, column.name) for column in emptied_columns)
     return count
 
 
@@ -55,7 +54,7 @@ def _storage(catalogue: Catalogue, column: Column) -> str:
 
 
 def _count_references(catalogue: Catalogue, table: Table, columns: Iterable[Column], sys_id: str) -> int:
-    """How many foreign keys PostgreSQL will empty."""
+    """Count the foreign keys that PostgreSQL will set to NULL."""
     counts = [
         f"(SELECT count(*) FROM {_storage(catalogue, column)} "
         f"WHERE {'sys_id <> %(id)s AND ' * (column.owner in table.lineage)}{quote(column.database_name)} = %(id)s)"
@@ -71,18 +70,18 @@ def _count_references(catalogue: Catalogue, table: Table, columns: Iterable[Colu
 def _blocks_deletion(catalogue: Catalogue, table: Table, column: Column, sys_id: str) -> bool:
     name = quote(column.database_name)
     # A record that only refers to itself can be deleted.
-    others = "sys_id <> %(id)s AND " if column.owner in table.lineage else ""
+    other_records = "sys_id <> %(id)s AND " if column.owner in table.lineage else ""
     refers = f"{name} = ARRAY[%(id)s]::varchar[]" if column.column_type.is_list else f"{name} = %(id)s"
-    sql = f"SELECT EXISTS (SELECT FROM {_storage(catalogue, column)} WHERE {others}{refers})"
+    sql = f"SELECT EXISTS (SELECT FROM {_storage(catalogue, column)} WHERE {other_records}{refers})"
     ((is_referenced,),) = run_named_sql(sql, {"id": sys_id}).rows()
     return bool(is_referenced)
 
 
 def _remove_from_lists(catalogue: Catalogue, column: Column, sys_id: str) -> tuple[int, bool]:
-    """Remove the id from a list column; return from how many lists, and whether a mandatory one became empty.
+    """Remove the id from a list column. Returns the number of changed lists, and whether a mandatory one became empty.
 
-    Plain references become NULL by their foreign keys. The version of a record that loses a reference does not change:
-    it would reveal the reference to those who can read the record but not this column."""
+    Foreign keys clear plain references. The version of a record that loses a reference does not change, because that
+    would reveal the reference to callers who can read the record but not this column."""
     if not column.column_type.is_list:
         return 0, False
     name = quote(column.database_name)
@@ -95,19 +94,19 @@ def _remove_from_lists(catalogue: Catalogue, column: Column, sys_id: str) -> tup
 
 
 def error_for_caller(context: ReadContext, error: StillReferenced, sys_id: str) -> StillReferenced:
-    """The error for this caller: it names only columns where the caller can find such a record, because a name alone
+    """Return the error for this caller. It names only columns where they can find a reference, because other names
     would reveal records that they cannot read."""
     locations = (
         f"{table}.{column}" for table, column in error.locations if _is_visible(context, table, column, sys_id)
     )
-    visible = StillReferenced()
+    visible_error = StillReferenced()
     if names := list(islice(locations, MAX_ERRORS)):
-        visible.message = f"Other records have mandatory references to this record: {', '.join(names)}."
-    return visible
+        visible_error.message = f"Other records have mandatory references to this record: {', '.join(names)}."
+    return visible_error
 
 
 def _is_visible(context: ReadContext, table_name: str, column: str, sys_id: str) -> bool:
-    """Whether the caller could find such a record with a query of their own."""
+    """Whether the caller could find a referring record with a query."""
     view = context.view
     table = view.table(table_name)
     if table is None or not view.can_read(table):
@@ -122,17 +121,17 @@ def _is_visible(context: ReadContext, table_name: str, column: str, sys_id: str)
 
 
 def existing_references(catalogue: Catalogue, column: Column, value: Any) -> Any:
-    """What is left of a reference, or of a list of them, without the records that do not exist."""
+    """Return a reference, or a list of them, without the ids of missing records."""
     target = catalogue.tables.get(column.reference or "")
     if target is None:
         return None
     if not column.column_type.is_list:
         return value if value in existing_ids(target, [value]) else None
-    existing = existing_ids(target, value)
-    return [item for item in value if item in existing]
+    ids = existing_ids(target, value)
+    return [item for item in value if item in ids]
 
 
 def existing_ids(table: Table, ids: list[str]) -> set[str]:
-    """Locked, so that they stay until the reference to them is written."""
+    """Return the ids of existing records, locked so that they stay until the reference to them is written."""
     statement = f"SELECT sys_id FROM {table_identifier(table)} WHERE sys_id = ANY (%(ids)s::varchar[]) FOR KEY SHARE"
     return {sys_id for (sys_id,) in run_named_sql(statement, {"ids": ids}).rows()}

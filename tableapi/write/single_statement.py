@@ -1,9 +1,9 @@
-"""Creates or updates a record, logs the change and reads the record, in one statement, which is its own transaction.
+"""Creates or updates a record, logs the change and reads the record, in one statement that is its own transaction.
 
-A write takes this way if the rules concerned look at no other record, and no column needs more than a comparison. The
-statement itself checks the version of the catalogue, the rules on the record as it is and as it will be, that the
-caller can read the records referred to, and that the update changes something. If it writes nothing, the transaction
-of `create` or `update` follows, which finds out why.
+This is possible if the rules need no other records, and no column needs more than a comparison. The statement checks
+the catalogue version, the rules on the record before and after the write, that the caller can read the referenced
+records, and that an update changes something. If it writes nothing, `create` or `update` repeats the write in a
+transaction and reports the error.
 """
 
 import operator
@@ -33,45 +33,45 @@ Values = Mapping[Column, Any]
 NO_STATEMENT = "no such statement"
 
 
-def create(change: WriteRequest, values: Values, sent: Iterable[Column]) -> WriteResult | None:
-    """None if nothing was written."""
+def create(change: WriteRequest, values: Values, sent_columns: Iterable[Column]) -> WriteResult | None:
+    """Create the record; None if nothing was written."""
     if change.is_idempotent or change.is_import or change.table.deferred_create:
         return None
-    if not is_suitable(change.table) or not all(map(is_stored_unchanged, values)):
+    if not supports_single_statement(change.table) or not all(map(has_plain_storage, values)):
         return None
-    return _run(change, CREATE, values, sent)
+    return _run(change, CREATE, values, sent_columns)
 
 
 def update(change: WriteRequest, sys_id: str) -> WriteResult | None:
-    """PATCH; None if nothing was written."""
+    """Update the record for PATCH; None if nothing was written."""
     needs_transaction = change.is_idempotent or change.uses_display_values or change.is_current is not None
     if needs_transaction or not pipeline.RECORD_ID.fullmatch(sys_id):
         return None
     columns = tuple(column for name in change.body if (column := change.table.columns.get(name)) is not None)
-    if len(columns) != len(change.body) or not columns or not is_suitable(change.table):
+    if len(columns) != len(change.body) or not columns or not supports_single_statement(change.table):
         return None
-    if not all(is_stored_unchanged(column) and _is_compared_by_value(change.table, column) for column in columns):
+    if not all(has_plain_storage(column) and _is_compared_by_value(change.table, column) for column in columns):
         return None
     try:
         values = {column: payload.parse_value(change, column, change.body[column.name]) for column in columns}
     except (InvalidInput, BadRequest):
         return None
-    # Empty values count as the same, and mandatory columns must not get one.
+    # NULL and empty text count as equal, and mandatory columns must not be empty.
     is_empty = any(value is None or value == "" for value in values.values())
     return None if is_empty else _run(change, WRITE, values, values, sys_id=sys_id)
 
 
-def is_suitable(table: Table) -> bool:
-    """Whether a record is one row, which no code but the database's checks."""
+def supports_single_statement(table: Table) -> bool:
+    """Whether each record is one row, and the database alone checks it."""
     return not table.is_system and len(table.family) == len(table.lineage) == 1
 
 
 def sorted_by_name(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """By name, so that there is one statement for every order of a body."""
+    """Sort columns, so that any order in the body has the same statement."""
     return tuple(sorted(columns, key=lambda column: column.name))
 
 
-def is_stored_unchanged(column: Column) -> bool:
+def has_plain_storage(column: Column) -> bool:
     return column.column_type.storage is StorageFormat.PLAIN and not column.column_type.is_list
 
 
@@ -82,29 +82,29 @@ def _is_compared_by_value(table: Table, column: Column) -> bool:
 
 
 def _run(
-    change: WriteRequest, operation: str, values: Values, sent: Iterable[Column], **inputs: str
+    change: WriteRequest, operation: str, values: Values, sent_columns: Iterable[Column], **inputs: str
 ) -> WriteResult | None:
     context, table = change.context, change.table
     columns = sorted_by_name(values)
-    referring = tuple(column for column in columns if column.column_type.is_reference and values[column])
-    groups = (columns, referring, sorted_by_name(sent))
+    reference_columns = tuple(column for column in columns if column.column_type.is_reference and values[column])
+    groups = (columns, reference_columns, sorted_by_name(sent_columns))
     plan, _ = pipeline.compile_record(context, table, change.output)
     names = tuple(tuple(column.name for column in group) for group in groups)
     statement: Statement | str = context.view.cached(
-        ("written", operation, table.name, change.output, pipeline.style_of(change.output), names),
+        ("single statement", operation, table.name, change.output, pipeline.style_of(change.output), names),
         lambda: _statement(change, operation, *groups) or NO_STATEMENT,
     )
     if isinstance(statement, str):
         return None
-    bound: dict[str, Any] = {"version": context.view.catalogue.version, "who": acting_user.current(), **inputs}
-    bound |= {f"v{number}": values[column] for number, column in enumerate(columns)}
-    bound |= {f"ids{number}": [values[column]] for number, column in enumerate(referring)}
+    bindings: dict[str, Any] = {"version": context.view.catalogue.version, "user": acting_user.current(), **inputs}
+    bindings |= {f"v{number}": values[column] for number, column in enumerate(columns)}
+    bindings |= {f"ids{number}": [values[column]] for number, column in enumerate(reference_columns)}
     if operation == WRITE:
-        bound |= set_on_change.inputs_of(set_on_change.rules_of_change(table, columns), context.moment)
+        bindings |= set_on_change.inputs_of(set_on_change.rules_of_change(table, columns), context.moment)
     try:
-        # Without a transaction around it, a statement is its own.
+        # Outside a transaction, the statement is a transaction by itself.
         with transaction.atomic() if connection.in_atomic_block else nullcontext():
-            rows = statement_runner.fetch_bytes(statement, context.inputs(**bound))
+            rows = statement_runner.fetch_bytes(statement, context.inputs(**bindings))
     except IntegrityError:
         return None
     if not rows:
@@ -118,18 +118,18 @@ def _statement(
     change: WriteRequest,
     operation: str,
     columns: tuple[Column, ...],
-    referring: tuple[Column, ...],
-    sent: tuple[Column, ...],
+    reference_columns: tuple[Column, ...],
+    sent_columns: tuple[Column, ...],
 ) -> Statement | None:
-    """None if rules or the answer need other records, which are read as they were before the write."""
+    """Return None if rules or the response need other records, which would be read as before the write."""
     view, table = change.context.view, change.table
     builder = StatementBuilder()
-    conditions = current_conditions(builder, view, referring)
+    conditions = write_conditions(builder, view, reference_columns)
     if conditions is None:
         return None
     new = {column: builder.input(f"v{number}", column.column_type.sql_type) for number, column in enumerate(columns)}
-    write = insert_parts if operation == CREATE else _update
-    parts = write(builder, view.permissions, table, new, sent, conditions)
+    write = insert_parts if operation == CREATE else _update_parts
+    parts = write(builder, view.permissions, table, new, sent_columns, conditions)
     plan, _ = pipeline.compile_record(change.context, table, change.output)
     select_sql = select.written_record_sql(builder, plan, pipeline.style_of(change.output))
     if parts is None or select_sql is None:
@@ -137,11 +137,11 @@ def _statement(
     return Statement(f"WITH {parts} {select_sql}", builder.parameters)
 
 
-def current_conditions(builder: StatementBuilder, view: CallerView, referring: Iterable[Column]) -> list[str] | None:
-    """The catalogue is the current one, and the caller can read all records referred to, which `ids…` names once each.
-    None if they cannot read any."""
+def write_conditions(builder: StatementBuilder, view: CallerView, references: Iterable[Column]) -> list[str] | None:
+    """Require that the catalogue is current and that the caller can read all referenced records, whose distinct ids are
+    the inputs `ids…`. None if they cannot read a referenced table."""
     conditions = [f"c.version = {builder.input('version', 'bigint')}"]
-    for number, column in enumerate(referring):
+    for number, column in enumerate(references):
         target = view.catalogue.tables.get(column.reference or "")
         if target is None or not view.can_read(target):
             return None
@@ -156,16 +156,16 @@ def insert_parts(
     permissions: Permissions,
     table: Table,
     new: Mapping[Column, str],
-    sent: tuple[Column, ...],
+    sent_columns: tuple[Column, ...],
     conditions: list[str],
     rows: str = "",
 ) -> str | None:
-    """The parts `written` and `change` of a statement. With `rows`, another part of it, `new` refers to its columns."""
-    who = builder.input("who", "varchar")
+    """Return the CTEs `written` and `change`. `rows` names another CTE whose columns `new` refers to, if any."""
+    user = builder.input("user", "varchar")
     row = {column.database_name: value for column, value in new.items()}
-    row |= {"sys_created_by": who, "sys_updated_by": who, "sys_db_table_id": literal(table.id)}
+    row |= {"sys_created_by": user, "sys_updated_by": user, "sys_db_table_id": literal(table.id)}
     columns, values = list(row), list(row.values())
-    number = designed_records.add_number(table, columns, values) if designed_records.number_owner(table) else ""
+    number = designed_records.add_number_columns(table, columns, values) if designed_records.number_owner(table) else ""
     generated_columns = columns[len(row) :]  # by the database
     empty = {
         column.database_name: f"NULL::{column.column_type.sql_type}"
@@ -173,7 +173,7 @@ def insert_parts(
         if not column.is_sys and column.database_name not in generated_columns
     }
     decisions = [permissions.record_decision(READ, table), permissions.record_decision(CREATE, table)]
-    decisions += [permissions.column_decision(CREATE, table, column) for column in sent]
+    decisions += [permissions.column_decision(CREATE, table, column) for column in sent_columns]
     rules = permission_queries.rule_conditions(builder, decisions, permission_queries.WrittenRecord(table, empty | row))
     if rules is None:
         return None
@@ -183,7 +183,7 @@ def insert_parts(
     change = change_rows.change_sql(
         "create",
         record="written",
-        who="written.sys_created_by",
+        user="written.sys_created_by",
         new=change_rows.values_sql(logged_columns, lambda _, name: f"written.{quote(name)}"),
         source="written",
     )
@@ -191,7 +191,7 @@ def insert_parts(
 
 
 def _insert_sql(table: Table, columns: list[str], values: list[str], number: str, where: str, rows: str) -> str:
-    """`number` takes the number of a record; its value is `n`."""
+    """`number` is the SQL that takes the next record number as `n`."""
     if rows:
         columns, values = [*columns, "sys_id"], [*values, f"{rows}.sys_id"]
         source = f"SELECT {', '.join(filter(None, (f'{rows}.*', number)))} FROM public.tableapi_state c, {rows}"
@@ -203,31 +203,31 @@ def _insert_sql(table: Table, columns: list[str], values: list[str], number: str
     )
 
 
-def _update(
+def _update_parts(
     builder: StatementBuilder,
     permissions: Permissions,
     table: Table,
     new: Mapping[Column, str],
-    sent: tuple[Column, ...],
+    sent_columns: tuple[Column, ...],
     conditions: list[str],
 ) -> str | None:
-    stored = TableAlias(builder, table)
-    (alias,) = stored.row_aliases()
+    record = TableAlias(builder, table)
+    (alias,) = record.row_aliases()
     set_columns = {
-        rule.column: set_on_change.value_sql(builder, number, rule, stored.column, new[rule.watched])
+        rule.column: set_on_change.value_sql(builder, number, rule, record.column, new[rule.watched])
         for number, rule in enumerate(set_on_change.rules_of_change(table, new))
     }
     row = {column.database_name: value for column, value in {**new, **set_columns}.items()}
-    row["sys_updated_by"] = builder.input("who", "varchar")
+    row["sys_updated_by"] = builder.input("user", "varchar")
     current = {
-        column.database_name: stored.column(column)
+        column.database_name: record.column(column)
         for column in table.columns.values()
         if column.name not in ("sys_version", "sys_updated_at")
     }
     decisions = [permissions.record_decision(READ, table), permissions.record_decision(WRITE, table)]
-    decisions += [permissions.column_decision(WRITE, table, column) for column in sent]
-    readable = [permissions.column_decision(READ, table, column) for column in sent]
-    before = _before_sql(builder, [*decisions, *readable], table, new, conditions, set_columns)
+    decisions += [permissions.column_decision(WRITE, table, column) for column in sent_columns]
+    readable_decisions = [permissions.column_decision(READ, table, column) for column in sent_columns]
+    before = _before_sql(builder, [*decisions, *readable_decisions], table, new, conditions, set_columns)
     after_write = permission_queries.rule_conditions(
         builder, decisions, permission_queries.WrittenRecord(table, current | row)
     )
@@ -235,15 +235,15 @@ def _update(
         return None
     assignments = [
         *(f"{quote(name)} = {value}" for name, value in row.items()),
-        f"sys_version = {stored.column(table.columns['sys_version'])} + 1",
+        f"sys_version = {record.column(table.columns['sys_version'])} + 1",
         "sys_updated_at = clock_timestamp()",
     ]
-    where = " AND ".join([f"{stored.sys_id()} = before.sys_id", *after_write])
-    update = f"UPDATE {stored.from_sql()} SET {', '.join(assignments)} FROM before WHERE {where} RETURNING {alias}.*"
+    where = " AND ".join([f"{record.sys_id()} = before.sys_id", *after_write])
+    update = f"UPDATE {record.from_sql()} SET {', '.join(assignments)} FROM before WHERE {where} RETURNING {alias}.*"
     change = change_rows.change_sql(
         "update",
         record="written",
-        who="written.sys_updated_by",
+        user="written.sys_updated_by",
         old=_logged_sql("before", [*new, *set_columns]),
         new=_logged_sql("written", [*new, *set_columns]),
         source="written, before",
@@ -259,14 +259,14 @@ def _before_sql(
     conditions: list[str],
     set_columns: Iterable[Column],
 ) -> str | None:
-    """The values that the update replaces. They are locked only if the caller may write the record: the wait for a lock
-    would distinguish it from a missing one."""
+    """Select the values that the update replaces. The record is locked only if the caller may write it, because waiting
+    for the lock would reveal that it exists."""
     before = TableAlias(builder, table)
-    allowed = permission_queries.rule_conditions(builder, decisions, before)
-    if allowed is None:
+    rule_conditions = permission_queries.rule_conditions(builder, decisions, before)
+    if rule_conditions is None:
         return None
     differs = " OR ".join(f"{before.column(column)} IS DISTINCT FROM {value}" for column, value in new.items())
-    where = [*conditions, f"{before.sys_id()} = {builder.input('sys_id', 'varchar')}", f"({differs})", *allowed]
+    where = [*conditions, f"{before.sys_id()} = {builder.input('sys_id', 'varchar')}", f"({differs})", *rule_conditions]
     values = ", ".join([before.sys_id(), *map(before.column, [*new, *set_columns])])
     rows = ", ".join(before.row_aliases())
     source = f"public.tableapi_state c, {before.from_sql()}"
@@ -274,7 +274,7 @@ def _before_sql(
 
 
 def _logged_sql(row: str, columns: Iterable[Column]) -> str:
-    """The values before or after the update, of columns that change."""
+    """Return the values of changed columns before or after the update."""
 
     def sql_of(column: Column, name: str) -> str:
         return f"CASE WHEN before.{quote(name)} IS DISTINCT FROM written.{quote(name)} THEN {row}.{quote(name)} END"

@@ -1,4 +1,4 @@
-"""Writes records of the product's own tables through their models and validation."""
+"""Writes records of product tables through their models and validation."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -28,7 +28,7 @@ from . import custom_columns
 from .designed_records import Duplicate, translating_integrity_errors
 from .references import StillReferenced
 
-# A change of these tables could remove the last administrator.
+# Changes to these tables could remove the last administrator.
 ADMIN_TABLES = frozenset({"user", "sys_role", "sys_user_role"})
 # Columns that decide who can sign in.
 SIGN_IN_COLUMNS = frozenset({"login", "email", "password", "active"})
@@ -38,7 +38,7 @@ UNCHANGED_PASSWORD = object()
 
 
 def models_with_columns() -> Iterator[type[Record]]:
-    """The models whose records are those of a table of the API."""
+    """Yield the models whose tables are in the Table API."""
     for model in apps.get_models():
         if issubclass(model, Record) and model.table_columns:
             yield model
@@ -57,7 +57,7 @@ def can_be_created_by_clients(table: Table) -> bool:
 
 
 def lock_for_change(table: Table) -> None:
-    """Serialise writes to tables where saving one record changes others. Called before the record is locked."""
+    """Serialise writes to tables where saving one record changes others. Call this before locking the record."""
     if table.is_system:
         model_of(table.name).lock_for_change()
 
@@ -69,23 +69,23 @@ def insert(table: Table, values: Mapping[Column, Any]) -> str:
 
 
 def restore(table: Table, sys_id: str, payload: Mapping[str, Any], custom_values: Mapping[Column, Any]) -> list[str]:
-    """Create the record again from an entry of the deletion log. Returns the columns that referred to something that
-    no longer exists."""
+    """Restore the record from an entry of the deletion log. Returns the columns whose referenced records no longer
+    exist."""
     record = model_of(table.name)(sys_id=sys_id)
-    lost = []
+    lost_columns = []
     for field in record._meta.concrete_fields:
         if field.attname not in payload or field.name in ("sys_id", "sys_updated_at", "sys_updated_by"):
             continue
         value = field.to_python(payload[field.attname])
         target: Any = field.related_model
         is_lost = value is not None and target is not None and not target._base_manager.filter(pk=value).exists()
-        lost += [field.attname] * is_lost
+        lost_columns += [field.attname] * is_lost
         setattr(record, field.attname, None if is_lost else value)
     record.sys_version += 1
     created_at, created_by = record.sys_created_at, record.sys_created_by
     _save(table, record, custom_values, savers.saver_of(type(record)).prepare("", {}))
     type(record)._base_manager.filter(pk=sys_id).update(sys_created_at=created_at, sys_created_by=created_by)
-    return lost
+    return lost_columns
 
 
 def update(table: Table, sys_id: str, values: Mapping[Column, Any], prepared: Any = None) -> None:
@@ -95,7 +95,7 @@ def update(table: Table, sys_id: str, values: Mapping[Column, Any], prepared: An
 def delete(table: Table, sys_id: str) -> None:
     record = _locked_record(table, sys_id)
     _check_account(record)
-    with _keeping_an_admin(table), _as_service_errors(table, record, {}):
+    with _keeping_an_admin(table), _translating_validation_errors(table, record, {}):
         try:
             record.delete()
             _check_references()
@@ -122,7 +122,7 @@ def _save(table: Table, record: Record, values: Mapping[Column, Any], prepared: 
     column_names = {column.database_name: column.name for column in table.columns.values()}
     fields = record._meta.concrete_fields
     names = {field.name: column_names[field.column] for field in fields if field.column in column_names}
-    with _keeping_an_admin(table), _as_service_errors(table, record, names):
+    with _keeping_an_admin(table), _translating_validation_errors(table, record, names):
         password = None if record.is_new else UNCHANGED_PASSWORD
         for field in fields:
             column = columns.get(str(field.column))
@@ -133,7 +133,7 @@ def _save(table: Table, record: Record, values: Mapping[Column, Any], prepared: 
                 password = value
             else:
                 setattr(record, field.attname, _empty_value(field) if value is None else value)
-        # Also if the value stays the same, which the result must not reveal.
+        # Checked even if the value stays the same, because the result must not reveal that.
         if not SIGN_IN_COLUMNS.isdisjoint(column.name for column in values):
             _check_account(record)
         saver = savers.saver_of(type(record))
@@ -148,7 +148,7 @@ def _save(table: Table, record: Record, values: Mapping[Column, Any], prepared: 
 
 
 def _check_account(record: Record) -> None:
-    """Access rules cannot allow this: whoever may change users must not take over an account with more rights."""
+    """Whatever the access rules allow, callers who may change users must not take over an account with more rights."""
     if isinstance(record, User) and not record.is_new and not may_change_account(record):
         raise AccessDenied(
             "This account has a protected role. Only an administrator can delete it or change its login, email, "
@@ -187,10 +187,10 @@ def _keeping_an_admin(table: Table) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _as_service_errors(table: Table, record: Record, names: Mapping[str, str]) -> Iterator[None]:
-    """The validation errors of a model, each with its column; `column_errors` hides unknown columns."""
+def _translating_validation_errors(table: Table, record: Record, names: Mapping[str, str]) -> Iterator[None]:
+    """Turn validation errors of a model into errors of its columns; `column_errors` hides unknown columns."""
     try:
-        # A constraint is violated only if another write came after the model's validation.
+        # Constraints are violated only by concurrent writes after the model's validation.
         with translating_integrity_errors(table):
             yield
     except ValidationError as error:
@@ -213,7 +213,7 @@ def _to_service_error(
 
 
 def _unique_fields(record: Record, error: ValidationError, message: str) -> tuple[str, ...]:
-    """The fields that must be unique, if the error is about uniqueness."""
+    """Return the fields that must be unique, if the error is about uniqueness."""
     if error.code in UNIQUE_CODES:
         return tuple((error.params or {}).get("unique_check", ()))
     for constraint in record._meta.constraints:

@@ -20,7 +20,7 @@ class WriteInput:
     body: dict[str, Any]
     output: OutputOptions
     uses_display_values: bool = False
-    # Tells whether If-Match names this version; None without the header.
+    # Returns whether If-Match contains this version; None without the header.
     is_current: Callable[[int | None], bool] | None = None
     # Whether the response is stored together with the write.
     is_idempotent: bool = False
@@ -46,7 +46,7 @@ class WriteResult:
 
 
 def prepare_reader(change: WriteRequest) -> Callable[[str], RecordResult | None]:
-    """A function that reads the record. The field list is checked now, so that an invalid one writes nothing."""
+    """Return a function that reads the record. Fields are checked now, so that an invalid one prevents the write."""
     context, table, output = change.context, change.table, change.output
     if not context.view.can_read(table):
         if output.fields or output.view:

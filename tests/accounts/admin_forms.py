@@ -20,7 +20,7 @@ def inline_rows(prefix: str, existing: Any, new: list[dict[str, str]]) -> dict[s
 
 
 def existing_rows(links: Any, deleted_ids: tuple[str, ...] = ()) -> list[dict[str, str]]:
-    """Rows as the page shows them; those in `deleted_ids` are marked for deletion."""
+    """The stored rows as the page shows them; rows in `deleted_ids` are marked for deletion."""
     return [
         {"sys_id": link.pk, "user": link.user_id} | ({"DELETE": "on"} if link.pk in deleted_ids else {})
         for link in links.order_by("sys_id")
@@ -35,7 +35,7 @@ def submit_user_form(
     revoked_roles: tuple[str, ...] = (),
     **columns: Any,
 ) -> Any:
-    """Submits the page of a user with changed columns, and with roles to grant and to revoke (by name)."""
+    """Submits the page of a user with changed columns, and the names of roles to grant and revoke."""
     grants = UserRole.objects.filter(user=user)
     revoked_ids = tuple(grants.filter(role__name__in=revoked_roles).values_list("sys_id", flat=True))
     new_grants = [{"role": Role.objects.get(name=name).pk, "user": user.pk} for name in granted_roles]

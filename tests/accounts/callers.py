@@ -41,12 +41,12 @@ def request_api_key(login: str, password: str = PASSWORD, **request_options: Any
 
 
 def clock_ahead(seconds: float) -> SimpleNamespace:
-    """A replacement for the module `time` with a monotonic clock that is ahead; patch it into one module."""
+    """A stand-in for the module `time` whose monotonic clock is ahead; patch it into a single module."""
     return SimpleNamespace(monotonic=lambda: time.monotonic() + seconds)
 
 
 def sign_in(login: str, password: str = PASSWORD, **request_options: Any) -> Client:
-    """A browser that signed in on the sign-in page."""
+    """Signs in on the sign-in page and returns the browser."""
     client = Client()
     response = client.post("/login/", {"login": login, "password": password}, **request_options)
     assert response.status_code == 302, response.status_code

@@ -1,4 +1,4 @@
-"""Browsers of the other users, and a record of the passwords that were checked."""
+"""Fixtures: browsers of Sonja and Carl, and a list of the passwords that were checked."""
 
 from typing import Any
 
@@ -26,12 +26,12 @@ def as_carl(carl: User) -> Client:
 
 @pytest.fixture
 def checked_passwords(monkeypatch: Any) -> list[str]:
-    """The passwords that were compared with a hash."""
-    passwords_checked: list[str] = []
+    """A list that collects each password that is compared with a hash."""
+    recorded_passwords: list[str] = []
 
     def record_and_check(password: str, encoded: str) -> bool:
-        passwords_checked.append(password)
+        recorded_passwords.append(password)
         return check_password(password, encoded)
 
     monkeypatch.setattr(passwords, "check_password", record_and_check)
-    return passwords_checked
+    return recorded_passwords

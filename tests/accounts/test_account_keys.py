@@ -125,7 +125,7 @@ def test_key_always_belongs_to_the_signed_in_user(as_bob: Client, bob: User, ali
     }
 
 
-def test_revoking_asks_for_confirmation(as_bob: Client, bob: User, alice: User):
+def test_revoking_requires_confirmation(as_bob: Client, bob: User, alice: User):
     secret = access_keys.create_key(bob, "backup <b>", expires_at=None)
     page = as_bob.get(f"{KEYS_PATH}{only_access_key().pk}/revoke/").content.decode()
 

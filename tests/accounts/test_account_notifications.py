@@ -1,4 +1,4 @@
-"""The notifications section of the account as_bob."""
+"""The notification settings on the account page."""
 
 import pytest
 from django.test import Client
@@ -8,14 +8,14 @@ from accounts.models import NotificationChoice, User
 pytestmark = pytest.mark.django_db
 
 
-def test_everything_is_chosen_at_first(as_bob: Client):
+def test_all_notifications_are_enabled_by_default(as_bob: Client):
     content = as_bob.get("/account/").content.decode()
 
     assert content.count('name="reasons"') == 4 == content.count('name="reasons" value="') and "by_email" in content
     assert content.count("checked") == 5
 
 
-def test_choice_is_saved(as_bob: Client, bob: User):
+def test_notification_choice_is_saved(as_bob: Client, bob: User):
     response = as_bob.post("/account/notifications/", {"reasons": ["mentioned"]}, follow=True)
 
     assert "Notifications saved." in response.content.decode()

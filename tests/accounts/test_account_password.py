@@ -1,4 +1,4 @@
-"""A user changes the password: its requirements, and the sessions and keys that it ends."""
+"""Changing the password: requirements, and which sessions and keys end."""
 
 import pytest
 from django.test import Client
@@ -22,7 +22,7 @@ def test_new_password_works_immediately(as_bob: Client):
     assert try_password("bob", NEW_PASSWORD) == 200
 
 
-def test_other_sessions_end_and_this_one_gets_a_new_cookie(bob: User, alice: User):
+def test_other_sessions_end_and_the_current_one_gets_a_new_cookie(bob: User, alice: User):
     browser, other_browser, browser_of_alice = sign_in("bob"), sign_in("bob"), sign_in("alice")
     cookie_before = browser.cookies["servicebase_session"].value
     browser.post(PASSWORD_PATH, PASSWORD_FORM)
@@ -83,7 +83,7 @@ def test_guessing_the_current_password_is_limited(as_bob: Client):
 
 
 def test_user_without_a_password_cannot_set_one(client: Client, db: None):
-    """For a user of a provider, a password would be a second, unrequested way to sign in."""
+    """For a user of a provider, a password would be an additional way to sign in."""
     user = User.objects.create_user("keyless")
     client.force_login(user)
 
@@ -92,7 +92,7 @@ def test_user_without_a_password_cannot_set_one(client: Client, db: None):
     assert not user.refreshed().has_usable_password()
 
 
-def test_admin_password_form_redirects_here(as_alice: Client):
+def test_admin_password_form_redirects_to_the_account_page(as_alice: Client):
     assert as_alice.get("/admin/password_change/")["Location"] == "/account/"
     response = as_alice.post("/admin/password_change/", {**PASSWORD_FORM, "old_password": PASSWORD})
 

@@ -18,7 +18,7 @@ def test_anonymous_user_is_redirected_to_sign_in(client: Client, db: None):
 
 @pytest.mark.parametrize("path", FORM_PATHS)
 def test_get_of_a_form_path_shows_the_page(as_bob: Client, path: str):
-    """A new sign-in redirects there, and so does reloading the page of a submitted form."""
+    """A browser requests it after signing in again, or when the page of a submitted form is reloaded."""
     assert as_bob.get(path)["Location"] == "/account/"
 
 

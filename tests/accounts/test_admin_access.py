@@ -1,4 +1,4 @@
-"""Who can open the administration, and what they can do there: every registered page with every role."""
+"""Access to the administration: who can open it, and what each role can do on every registered page."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -33,12 +33,12 @@ FORBIDDEN_ACTIONS: dict[str, set[str]] = {
 
 @pytest.fixture
 def browsers(db: None) -> dict[str, Client]:
-    result = {}
+    browsers_by_login = {}
     for login in CAST:
-        result[login] = Client(headers={"Accept": "text/html"})
+        browsers_by_login[login] = Client(headers={"Accept": "text/html"})
         if login != "visitor":
-            result[login].force_login(make_user(login, *([ROLES[login]] if login in ROLES else [])))
-    return result
+            browsers_by_login[login].force_login(make_user(login, *([ROLES[login]] if login in ROLES else [])))
+    return browsers_by_login
 
 
 def is_permitted(login: str, app: str) -> bool:
@@ -55,7 +55,7 @@ def is_refused(response: Any) -> bool:
 
 
 @pytest.mark.parametrize("login", CAST)
-def test_roles_that_open_the_administration(browsers: dict[str, Client], login: str):
+def test_only_some_roles_can_open_the_administration(browsers: dict[str, Client], login: str):
     page = browsers[login].get("/admin/", follow=True)
 
     expected = 200 if login in ADMIN_LOGINS or login == "visitor" else 403
@@ -96,17 +96,17 @@ def test_each_page_has_the_permissions_of_its_area(rf: Any, db: None, model: Any
         request = rf.get("/")
         request.user = make_user(login, *([ROLES[login]] if login in ROLES else []))
         is_permitted_here = is_permitted(login, model._meta.app_label)
-        result = page.get_model_perms(request)
+        permissions = page.get_model_perms(request)
 
-        assert result == {
+        assert permissions == {
             verb: is_permitted_here and verb not in forbidden for verb in ("add", "change", "delete", "view")
         } | {"view": is_permitted_here}, login
         assert not is_permitted_here or all(
-            _follows_page(page, request, inline) for inline in page.get_inline_instances(request)
+            has_same_view_permission(page, request, inline) for inline in page.get_inline_instances(request)
         )
 
 
-def _follows_page(page: Any, request: Any, inline: Any) -> bool:
+def has_same_view_permission(page: Any, request: Any, inline: Any) -> bool:
     return bool(inline.has_view_permission(request) == page.has_view_permission(request))
 
 
@@ -120,7 +120,7 @@ RECORDS = {
 
 @pytest.mark.parametrize("label", RECORDS)
 @pytest.mark.parametrize("login", ["sonja", "carl", "bob", "ivan", "visitor"])
-def test_users_are_reachable_by_no_other_route(browsers: dict[str, Client], label: str, login: str):  # X25
+def test_users_cannot_be_reached_without_the_role(browsers: dict[str, Client], label: str, login: str):  # X25
     """Every path of the model, by GET and POST, with an existing record."""
     model = apps.get_model(label)
     record = RECORDS[label]()
@@ -145,10 +145,10 @@ def change_paths(model: Any, pk: str) -> Iterator[str]:
 
 
 def test_routes_are_collected(db: None):
-    result = list(change_paths(User, "1"))
+    paths = list(change_paths(User, "1"))
 
-    assert {"/admin/accounts/user/1/password/", "/admin/accounts/user/1/history/"} <= set(result)
-    assert len(result) >= 7
+    assert {"/admin/accounts/user/1/password/", "/admin/accounts/user/1/history/"} <= set(paths)
+    assert len(paths) >= 7
 
 
 @pytest.mark.parametrize("login", ["sonja", "carl", "bob", "visitor"])
@@ -177,7 +177,7 @@ def test_save_as_new_is_disabled():  # X25
 
 
 def test_menu_search_depends_on_roles(browsers: dict[str, Client]):
-    """The theme caches results, which would outlast a role and require the broker."""
+    """If the theme cached results, they would outlast a revoked role and require the broker."""
     page = browsers["alice"].get("/admin/search/?s=role").content.decode()
     UserRole.objects.filter(user__login="alice").update(role=Role.objects.get(name="sso_admin"))
 

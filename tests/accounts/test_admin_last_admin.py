@@ -91,7 +91,7 @@ def test_other_users_can_be_changed(as_alice: Client, bob: User):
 
 
 @pytest.fixture
-def keeper_role(alice: User) -> Role:
+def role_with_admin(alice: User) -> Role:
     """The only role through which alice is an administrator."""
     role = Role.objects.create(name="keeper", contains=[Role.objects.get(name="admin").pk])
     UserRole.objects.create(user=alice, role=role)
@@ -108,9 +108,9 @@ ROLE_REMOVALS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("path", "form"), ROLE_REMOVALS.values(), ids=ROLE_REMOVALS.keys())
 def test_role_of_the_last_administrator_cannot_be_removed(
-    as_alice: Client, alice: User, keeper_role: Role, path: str, form: dict[str, Any]
+    as_alice: Client, alice: User, role_with_admin: Role, path: str, form: dict[str, Any]
 ):
-    response = as_alice.post(path.format(pk=keeper_role.pk), {**form, "_selected_action": keeper_role.pk})
+    response = as_alice.post(path.format(pk=role_with_admin.pk), {**form, "_selected_action": role_with_admin.pk})
 
     assert is_admin(alice)
     assert b"At least one active user must have the role admin" in as_alice.get(response["Location"]).content

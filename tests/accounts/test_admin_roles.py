@@ -105,7 +105,7 @@ def test_deleting_from_the_list_updates_key_scopes(as_alice: Client, alice: User
     as_alice.post("/admin/accounts/role/", {"action": "delete_selected", "_selected_action": role_ids, "post": "yes"})
 
     assert not Role.objects.filter(pk__in=role_ids).exists()
-    assert not AccessKey.objects.exists(), "with an empty scope it would be one for everything"
+    assert not AccessKey.objects.exists(), "with an empty scope, it would have all roles"
 
 
 def test_names_are_escaped(as_alice: Client):
@@ -122,7 +122,7 @@ def test_names_are_escaped(as_alice: Client):
 
 
 @pytest.mark.parametrize("name", ["Service Desk", "servicedesk", "service  desk"])
-def test_similar_name_is_saved_with_a_warning(as_alice: Client, name: str):
+def test_role_with_a_similar_name_is_saved_with_a_warning(as_alice: Client, name: str):
     Role.objects.create(name="service desk")
     page = as_alice.get(submit_role(as_alice, None, name)["Location"]).content.decode()
 
@@ -130,11 +130,11 @@ def test_similar_name_is_saved_with_a_warning(as_alice: Client, name: str):
     assert "Another role has a similar name: “service desk”" in page
 
 
-def test_different_name_gets_no_warning(as_alice: Client):
+def test_role_with_a_different_name_gets_no_warning(as_alice: Client):
     assert "has a similar name" not in as_alice.get(submit_role(as_alice, None, "desk")["Location"]).content.decode()
 
 
-def test_reason_for_keeping_a_shipped_role_is_shown(as_alice: Client):
+def test_page_explains_why_a_shipped_role_cannot_be_deleted(as_alice: Client):
     reason = "cannot be renamed or deleted"
 
     assert reason in as_alice.get(role_page_path(Role.objects.get(name="admin"))).content.decode()

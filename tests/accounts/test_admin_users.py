@@ -213,7 +213,7 @@ def test_grant_of_another_user_cannot_be_changed_here(as_alice: Client, bob: Use
 
     as_alice.post(user_page_path(bob.pk, "change"), form)
     assert sonja.grants.exists()
-    assert not DeletionLogEntry.objects.exists(), "the history has no entry either"
+    assert not DeletionLogEntry.objects.exists(), "no history entry was created"
 
 
 def test_duplicate_group_is_reported(as_alice: Client, bob: User):
@@ -267,7 +267,7 @@ def test_administrator_can_remove_a_password(as_alice: Client, bob: User):
     assert browser.get(ME_PATH).status_code == 401
 
 
-def test_setting_the_own_password_keeps_only_this_session(alice: User):
+def test_setting_ones_own_password_keeps_only_the_current_session(alice: User):
     browser, other_browser = sign_in("alice"), sign_in("alice")
     set_password(browser, alice)
 
@@ -309,7 +309,7 @@ def test_administrator_can_end_sessions(as_alice: Client, bob: User):
     assert as_alice.get(ME_PATH).status_code == 200
 
 
-def test_deleting_a_user_deletes_what_belongs_to_it(as_alice: Client, bob: User):
+def test_deleting_a_user_deletes_keys_roles_and_sessions(as_alice: Client, bob: User):
     access_keys.create_key(bob, "script", expires_at=None)
     sign_in("bob")
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
@@ -416,7 +416,7 @@ def test_form_explains_users_without_a_password(as_alice: Client):
     assert "LDAP" not in text and "sign in only through an identity provider" in text
 
 
-def test_deletion_page_lists_what_is_deleted(as_alice: Client, alice: User, bob: User):
+def test_deletion_page_lists_the_records_to_be_deleted(as_alice: Client, alice: User, bob: User):
     for name in ("Bobby", "Rob"):
         submit_user_form(as_alice, bob, first_name=name)
     page = as_alice.get(user_page_path(alice.pk, "delete")).content.decode()
@@ -438,6 +438,6 @@ def test_user_page_links_to_the_password_form(as_alice: Client, bob: User):
     assert "not set · set one" in password_text()
 
 
-def test_administration_uses_the_same_sign_out(as_alice: Client):
+def test_administration_uses_the_sign_out_of_the_service(as_alice: Client):
     page = as_alice.get("/admin/").content.decode()
     assert "Sign out" in page and "Log out" not in page

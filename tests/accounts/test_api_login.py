@@ -1,4 +1,4 @@
-"""`POST /rest/v1/auth/login`: login and password for a key of twelve hours."""
+"""`POST /rest/v1/auth/login`: exchanges login and password for a key that is valid for twelve hours."""
 
 import contextlib
 import json
@@ -72,7 +72,7 @@ def test_concurrent_sign_ins_keep_the_key_limit(monkeypatch: Any):
     generate_secret = AccessKey.generate_secret
 
     def generate_together(self: AccessKey) -> str:
-        with contextlib.suppress(threading.BrokenBarrierError):  # right is that the second cannot come here yet
+        with contextlib.suppress(threading.BrokenBarrierError):  # expected: the first thread holds a lock
             barrier.wait(timeout=0.3)
         return generate_secret(self)
 
@@ -84,9 +84,9 @@ def test_concurrent_sign_ins_keep_the_key_limit(monkeypatch: Any):
 
     monkeypatch.setattr(AccessKey, "generate_secret", generate_together)
     with ThreadPoolExecutor(2) as threads:
-        result = list(threads.map(sign_in, range(2)))
+        new_keys = list(threads.map(sign_in, range(2)))
     assert AccessKey.objects.count() == 20
-    assert [get_me(bearer_auth(key)).status_code for key in result] == [200, 200], "the newest keys are kept"
+    assert [get_me(bearer_auth(key)).status_code for key in new_keys] == [200, 200], "the newest keys are kept"
 
 
 def test_deleted_sign_in_key_is_not_in_the_deletion_log(bob: User):
@@ -95,10 +95,10 @@ def test_deleted_sign_in_key_is_not_in_the_deletion_log(bob: User):
     for _ in range(22):
         access_keys.create_login_key(bob)
 
-    assert not DeletionLogEntry.objects.exists(), "short-lived keys of programs would fill the log"
+    assert not DeletionLogEntry.objects.exists(), "short-lived sign-in keys would fill the log"
 
 
-def test_key_is_created_by_its_user(bob: User):
+def test_sign_in_key_records_its_user_as_creator(bob: User):
     request_api_key("bob")
 
     assert only_access_key().sys_created_by == bob.pk
@@ -178,7 +178,7 @@ def test_ten_wrong_passwords_lead_to_429(bob: User):
 
 
 def test_unknown_name_in_the_body_is_ignored(bob: User, client: Client):
-    """Some clients send more names; none of them changes the permissions of the key."""
+    """Some clients send additional fields, which must not change the permissions of the key."""
     values: dict[str, Any] = {"username": "bob", "password": PASSWORD, "scope": [], "kind": "named", "expires_at": None}
 
     assert client.post(API_SIGN_IN_PATH, values, content_type="application/json").status_code == 200

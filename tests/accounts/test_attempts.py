@@ -1,4 +1,4 @@
-"""Failed passwords are counted: ten per login and IP address, a hundred per IP address, in 15 minutes (B58)."""
+"""Limits on failed passwords in 15 minutes: ten per login and IP address, a hundred per IP address (B58)."""
 
 import ipaddress
 from datetime import timedelta
@@ -40,7 +40,7 @@ def test_eleventh_password_is_not_checked(bob: User):
     assert try_password("bob", PASSWORD) == 429, "otherwise an eleventh guess could succeed"
 
 
-def test_refusal_names_the_waiting_time(bob: User):
+def test_refusal_states_the_waiting_time(bob: User):
     record_failures()
     let_time_pass(timedelta(minutes=5))
     response = get_me(basic_auth("bob"))
@@ -53,7 +53,7 @@ def test_other_addresses_are_not_affected(bob: User):
     record_failures()
 
     assert try_password("bob", "wrong", OTHER_IP) == 401
-    assert try_password("bob", PASSWORD, OTHER_IP) == 200, "nobody can lock out another user"
+    assert try_password("bob", PASSWORD, OTHER_IP) == 200, "a user cannot lock out another"
 
 
 def test_other_accounts_from_the_same_address_are_not_affected(bob: User, alice: User):
@@ -97,7 +97,7 @@ def test_hundred_wrong_passwords_block_the_address(bob: User):
 
 
 def test_refused_attempts_are_not_counted(bob: User, alice: User):
-    """A script that keeps sending an old password must not lock out everybody behind its address."""
+    """A script that keeps sending an old password must not lock out all users of its IP address."""
     record_failures()
     assert {try_password("bob", "wrong") for _ in range(MAX_FAILURES_PER_ADDRESS)} == {429}
 
@@ -135,7 +135,7 @@ def test_new_window_counts_from_one(bob: User):
         ("fe80::1%eth0", "fe80::2%eth0", True),
     ],
 )
-def test_ipv6_callers_count_by_network_and_mapped_ones_as_ipv4(
+def test_ipv6_callers_are_counted_by_network_and_mapped_addresses_as_ipv4(
     bob: User, first_ip: str, second_ip: str, is_same_counter: bool
 ):
     record_failures(ip=first_ip)
@@ -238,7 +238,7 @@ class TestFullDisk:
         assert [try_password("bob", "wrong") for _ in range(11)] == [401] * 10 + [429]
         assert try_password("bob", PASSWORD) == 429
 
-    def test_other_faults_of_the_database_are_not_hidden(self, bob: User, monkeypatch: Any):
+    def test_other_database_errors_are_not_hidden(self, bob: User, monkeypatch: Any):
         def fail(*_: Any, **__: Any) -> None:
             raise OperationalError from psycopg.errors.AdminShutdown()
 

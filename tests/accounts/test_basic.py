@@ -1,4 +1,4 @@
-"""Basic credentials: which are accepted, and which are refused (B60)."""
+"""Which Basic credentials are accepted and which are refused (B60)."""
 
 import base64
 import time
@@ -95,7 +95,7 @@ def test_longest_header_is_4096_bytes(bob: User):
 def test_huge_password_is_refused_without_hashing(bob: User, monkeypatch: Any):
     from accounts.authentication import passwords
 
-    monkeypatch.setattr(passwords, "check_password", lambda *_: pytest.fail("it was hashed"))
+    monkeypatch.setattr(passwords, "check_password", lambda *_: pytest.fail("the password was hashed"))
     started_at = time.monotonic()
 
     assert get_me(basic_auth("bob", "x" * 1024 * 1024)).status_code == 401

@@ -102,7 +102,7 @@ def test_key_revoked_in_another_process_is_refused_within_a_second(key: str, mon
     # A deletion in another process sends no signal in this one.
     AccessKey.objects.all()._raw_delete("default")
 
-    assert get_me(bearer_auth(key)).status_code == 200, "the key is cached, or this test would prove nothing"
+    assert get_me(bearer_auth(key)).status_code == 200, "the key must be cached, otherwise this test proves nothing"
     monkeypatch.setattr(access_keys, "time", clock_ahead(1.0))
     assert get_me(bearer_auth(key)).status_code == 401
 

@@ -1,4 +1,4 @@
-"""Keys, lockouts and sessions when the clock of a host is wrong, or the database's was set back."""
+"""Keys, lockouts and sessions when a host's clock is wrong or the database's clock was set back."""
 
 from datetime import timedelta
 from typing import Any
@@ -27,7 +27,7 @@ def test_key_ends_at_the_same_time_on_every_host(bob: User, hours: int):
 
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
-def test_key_of_a_sign_in_lasts_twelve_hours_whatever_its_host_says(bob: User, hours: int):
+def test_sign_in_key_lasts_twelve_hours_regardless_of_the_host_clock(bob: User, hours: int):
     with shifted_host_clock(hours):
         access_keys.create_login_key(bob)
     remaining_time = AccessKey.objects.get().expires_at - timezone.now()  # type: ignore[operator]
@@ -70,7 +70,7 @@ def test_session_is_not_deleted_by_a_worker_whose_clock_is_ahead(bob: User):
 
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["back", "forward"])
-def test_a_process_remembers_credentials_by_the_monotonic_clock(
+def test_credential_cache_uses_the_monotonic_clock(
     bob: User, hours: int, checked_passwords: list[str], django_assert_num_queries: Any, monkeypatch: Any
 ):
     """A jump of the wall clock does not change how long credentials are cached."""

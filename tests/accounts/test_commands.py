@@ -1,4 +1,4 @@
-"""`manage.py grant`, `password` and `key`: the operator's way in when nobody can sign in."""
+"""`manage.py grant`, `password` and `key`: access for the operator when no administrator can sign in."""
 
 import io
 import re
@@ -44,7 +44,7 @@ def test_grant_activates_an_inactive_user(bob: User):
     assert bob.refreshed().active
 
 
-def test_grant_adds_a_manual_grant_beside_one_of_the_provider(bob: User):
+def test_grant_adds_a_manual_grant_next_to_a_provider_grant(bob: User):
     """The next sign-in may remove a grant of the provider, but not one of the operator."""
     UserRole.objects.create(user=bob, role=Role.objects.get(name="admin"), source=UserRole.PROVIDER)
     run_command("grant", "bob", "admin")
@@ -53,11 +53,11 @@ def test_grant_adds_a_manual_grant_beside_one_of_the_provider(bob: User):
 
 
 @pytest.mark.parametrize("arguments", [("grant", "nobody", "admin"), ("password", "nobody"), ("key", "nobody", "x")])
-def test_unknown_login_is_named(db: None, arguments: tuple[str, ...]):
+def test_unknown_login_is_reported(db: None, arguments: tuple[str, ...]):
     assert refusal_of(*arguments) == "There is no user with the login 'nobody'."
 
 
-def test_unknown_role_is_named_with_the_known_ones(bob: User):
+def test_unknown_role_error_lists_the_available_roles(bob: User):
     assert refusal_of("grant", "bob", "king") == (
         "There is no role 'king'. Available roles: admin, collection_admin, itil, monitoring, sso_admin"
     )
@@ -69,9 +69,7 @@ def test_password_reads_standard_input_and_ends_sessions(bob: User, monkeypatch:
     monkeypatch.setattr("sys.stdin", io.StringIO(NEW_PASSWORD + "\nnot this line\n"))
     message = run_command("password", "bob")
 
-    assert message == (
-        "Changed the password of bob and ended all sessions of bob. Cleared all lockouts of all users.\n"
-    )
+    assert message == "Changed the password and ended all sessions of bob. Cleared the lockouts of all users.\n"
     assert (try_password("bob", PASSWORD), try_password("bob", NEW_PASSWORD)) == (401, 200)
     assert browser.get(ME_PATH).status_code == 401
     assert [get_me(bearer_auth(key)).status_code for key in (login_key, named_key)] == [401, 200]
@@ -102,14 +100,14 @@ def test_password_applies_the_password_rules(bob: User, monkeypatch: Any, passwo
 
 
 @pytest.mark.parametrize(("second_password", "is_changed"), [(NEW_PASSWORD, True), ("a third horse 44", False)])
-def test_password_asks_twice_in_a_terminal(bob: User, monkeypatch: Any, second_password: str, is_changed: bool):
+def test_password_prompts_twice_in_a_terminal(bob: User, monkeypatch: Any, second_password: str, is_changed: bool):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
 
-    values = [NEW_PASSWORD, second_password]
+    entered_passwords = [NEW_PASSWORD, second_password]
     monkeypatch.setattr("sys.stdin", Terminal())
-    monkeypatch.setattr("accounts.management.commands.password.getpass", lambda _: values.pop(0))
+    monkeypatch.setattr("accounts.management.commands.password.getpass", lambda _: entered_passwords.pop(0))
 
     if is_changed:
         run_command("password", "bob")

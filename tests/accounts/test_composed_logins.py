@@ -1,4 +1,4 @@
-"""Composed and decomposed accents of a login are the same text; logins from before that rule still work."""
+"""Logins that differ only in Unicode composition are equal; logins stored before that rule still work."""
 
 import importlib
 import unicodedata

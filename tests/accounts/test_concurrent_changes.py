@@ -1,4 +1,4 @@
-"""Changes by another user while a form is validated are kept."""
+"""Changes that another user makes while a form is validated are not overwritten."""
 
 from typing import Any
 

@@ -46,7 +46,7 @@ def test_key_stops_working(bob: User, key: str):
 
 def test_key_stops_within_a_second_in_other_processes(bob: User, key: str, monkeypatch: Any):
     deactivate_in_another_process(bob)
-    assert get_me(bearer_auth(key)).status_code == 200, "the key is cached, or this test would prove nothing"
+    assert get_me(bearer_auth(key)).status_code == 200, "the key must be cached, otherwise this test proves nothing"
 
     monkeypatch.setattr(access_keys, "time", clock_ahead(1.0))
     assert get_me(bearer_auth(key)).status_code == 401
@@ -91,7 +91,7 @@ def test_deactivated_administrator_loses_the_administration(as_alice: Client, al
     assert as_alice.get("/admin/").status_code == 302
 
 
-def test_sign_in_message_equals_that_of_a_wrong_password(bob: User, client: Client):
+def test_deactivated_user_gets_the_same_message_as_for_a_wrong_password(bob: User, client: Client):
     deactivate(bob)
     right_response = client.post("/login/", {"login": "bob", "password": PASSWORD})
     wrong_response = client.post("/login/", {"login": "bob", "password": "wrong"})

@@ -1,4 +1,4 @@
-"""A login that does not exist costs the same work as one that exists, so response times reveal nothing (B59)."""
+"""Unknown and existing logins take the same work, so response times do not reveal which logins exist (B59)."""
 
 import hashlib
 from typing import Any
@@ -16,7 +16,7 @@ from tests.support.users import make_user
 
 @pytest.fixture
 def computed_hashes(monkeypatch: Any) -> list[str]:
-    """Every password hash that is computed, with the hasher of the tests, as if the process had just started."""
+    """A list that collects each password that is hashed; the dummy hash is not computed yet."""
     hashed_passwords: list[str] = []
     original_encode = MD5PasswordHasher.encode
 

@@ -1,4 +1,4 @@
-"""Every 401 has the same body, whatever the cause."""
+"""Every 401 response is the same for all causes."""
 
 from collections.abc import Callable
 from datetime import timedelta

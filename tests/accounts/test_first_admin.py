@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 def test_only_the_first_start_creates_an_administrator():
     setup.create_administrator("admin", lambda: "a long first word")
-    setup.create_administrator("second", lambda: pytest.fail("it asked for a password"))
+    setup.create_administrator("second", lambda: pytest.fail("asked for a password"))
 
     assert list(User.objects.filter(grants__role__name="admin").values_list("login", flat=True)) == ["admin"]
 
@@ -23,7 +23,7 @@ def test_administrator_through_another_role_counts():
     root.save()
     UserRole.objects.create(user=make_user("alice"), role=root)
 
-    setup.create_administrator("admin", lambda: pytest.fail("it asked for a password"))
+    setup.create_administrator("admin", lambda: pytest.fail("asked for a password"))
 
     assert not User.objects.filter(login="admin").exists()
 

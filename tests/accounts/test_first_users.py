@@ -12,7 +12,7 @@ FIRST_PASSWORD = "of the first start 42"
 
 
 def unexpected_call() -> str:
-    pytest.fail("a password was made that nobody will see")
+    pytest.fail("an unnecessary password was generated")
 
 
 def test_first_administrator_can_sign_in(db: Any):
@@ -21,7 +21,7 @@ def test_first_administrator_can_sign_in(db: Any):
     assert get_me(basic_auth("root", FIRST_PASSWORD)).json()["roles"] == ["admin"]
 
 
-def test_second_start_creates_nobody(db: Any):
+def test_second_start_creates_no_users(db: Any):
     setup.create_administrator("root", lambda: FIRST_PASSWORD)
     setup.create_administrator("root", unexpected_call)
     setup.create_administrator("other", unexpected_call)

@@ -22,7 +22,7 @@ from tests.tableapi.world import api, data_of
 
 
 def stored_text(model: Any) -> str:
-    """All rows of a table as text, columns that the model does not know included."""
+    """All rows of a table as text, including columns that the model does not define."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT coalesce(json_agg(to_json(stored))::text, '') FROM \"{model._meta.db_table}\" AS stored"
@@ -70,7 +70,7 @@ def test_no_history_has_a_column_for_a_secret(model: Any):
     assert not {field.name for field in model._meta.get_fields()} & {*secrets, "password", "digest"}
 
 
-def test_histories_are_collected():
+def test_history_models_are_collected():
     assert len(HISTORY_MODELS) >= 6
 
 
@@ -105,11 +105,11 @@ def test_cascaded_deletions_are_logged(bob: User):
 @pytest.mark.parametrize(
     "model", [model for model in apps.get_models() if issubclass(model, Record)], ids=lambda model: model._meta.label
 )
-def test_no_deletion_log_payload_has_a_secret_column(model: type[Record]):
-    result = Record.payload(model()).keys()
+def test_deletion_log_entries_contain_no_secret_columns(model: type[Record]):
+    payload_names = Record.payload(model()).keys()
 
-    assert not result & {*model.secret_columns, "password", "digest"}
-    assert "sys_id" in result
+    assert not payload_names & {*model.secret_columns, "password", "digest"}
+    assert "sys_id" in payload_names
 
 
 def test_revoked_key_is_logged_by_its_prefix(as_bob: Client, bob: User):
@@ -307,7 +307,7 @@ def test_long_history_is_paged(as_alice: Client, bob: User, monkeypatch: pytest.
     ]
 
 
-def test_deleted_roles_in_a_list_are_named(as_alice: Client, db: None):
+def test_deleted_roles_in_a_list_keep_their_names(as_alice: Client, db: None):
     kept_role, deleted_role = (Role.objects.create(name=name) for name in ("desk", "gone"))
     kept_role.contains = [deleted_role.pk, Role.objects.get(name="itil").pk]
     kept_role.save()

@@ -31,7 +31,7 @@ def grant(user: User, *roles: Role) -> None:
 
 
 def reachable_roles(graph: list[list[int]], start: list[int]) -> set[str]:
-    """The definition without any optimization: follow the graph until it yields no new role."""
+    """The definition without optimization: follows the graph until it finds no new role."""
     result: set[int] = set()
     frontier = set(start)
     while frontier:
@@ -84,7 +84,7 @@ def test_scoped_administrator_is_not_an_administrator(alice: User):
     assert user.has_role("itil")
 
 
-def test_scope_of_one_key_does_not_affect_other_keys(sonja: User):
+def test_key_scope_does_not_affect_other_keys(sonja: User):
     itil = Role.objects.get(name="itil")
     scoped_key = access_keys.create_key(sonja, "narrow", expires_at=None, scope=[itil.pk])
     unscoped_key = access_keys.create_key(sonja, "whole", expires_at=None)
@@ -143,8 +143,8 @@ def test_key_is_deleted_with_all_roles_of_its_scope(alice: User):
     assert get_me(bearer_auth(key)).status_code == 401
 
 
-def test_role_deleted_by_sql_leaves_a_key_without_permissions(alice: User):
-    """SQL bypasses the product's rules, but must not leave a key with every permission."""
+def test_key_whose_only_role_was_deleted_by_sql_has_no_permissions(alice: User):
+    """SQL bypasses the rules of the product, but must not leave an unrestricted key."""
     deleted_role = Role.objects.create(name="gone")
     key = access_keys.create_key(alice, "only", expires_at=None, scope=[deleted_role.pk])
     Role.objects.filter(pk=deleted_role.pk)._raw_delete("default")

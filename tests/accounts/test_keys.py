@@ -63,7 +63,7 @@ def test_last_use_is_recorded_at_most_once_a_minute(bob: User):
     assert only_access_key().last_used_at is None
 
     def interval_between_uses(age: timedelta) -> Any:
-        """The interval between the last use, this long ago, and the recorded time of the next one."""
+        """The time between a last use that is `age` old and the recorded time of the next use."""
         last_used_at = timezone.now() - age
         AccessKey.objects.update(last_used_at=last_used_at)
         access_keys.KEY_CACHE.clear()
@@ -76,7 +76,7 @@ def test_last_use_is_recorded_at_most_once_a_minute(bob: User):
     assert interval_between_uses(age=timedelta(seconds=61)) >= timedelta(seconds=61)
 
 
-def test_recording_a_use_does_not_change_the_record_version(bob: User):
+def test_recording_key_use_does_not_change_the_record_version(bob: User):
     key = access_keys.create_key(bob, "script", expires_at=None)
     record_before = AccessKey.objects.values("sys_version", "sys_updated_at").get()
     get_me(bearer_auth(key))
@@ -84,7 +84,7 @@ def test_recording_a_use_does_not_change_the_record_version(bob: User):
     assert AccessKey.objects.values("sys_version", "sys_updated_at").get() == record_before
 
 
-def test_refused_use_is_not_recorded(bob: User):
+def test_refused_key_use_is_not_recorded(bob: User):
     key = access_keys.create_key(bob, "script", expires_at=timezone.now() - timedelta(minutes=1))
     get_me(bearer_auth(key))
 

@@ -76,13 +76,13 @@ def test_case_is_folded_in_every_script(ignored_case: None):
 @pytest.mark.parametrize(
     ("stored_login", "tried_login"), [("bill", "b\u0131ll"), ("strasse", "straße"), ("Karl", "\u212aarl")]
 )
-def test_look_alike_letters_are_not_merged(ignored_case: None, stored_login: str, tried_login: str):
+def test_lookalike_letters_are_different(ignored_case: None, stored_login: str, tried_login: str):
     make_user(stored_login)
 
     assert sign_in_by_basic(tried_login) is None
 
 
-def test_property_applies_immediately_in_this_process(bob: User):
+def test_changed_case_property_applies_immediately_in_this_process(bob: User):
     assert sign_in_by_basic("BOB") is None
     properties.put(properties.CASE_SENSITIVE, "false")
     assert sign_in_by_basic("BOB") == "bob"

@@ -88,7 +88,7 @@ def test_nul_character_is_400(client: Client, bob: User):
     assert client.post("/login/", {**RIGHT_FORM, "password": PASSWORD + "\x00"}).status_code == 400
 
 
-def test_invalid_utf8_signs_nobody_in(client: Client, bob: User):
+def test_invalid_utf8_does_not_sign_in(client: Client, bob: User):
     body = b"login=bob&password=%ff%fe%ed%a0%80"
 
     assert client.post("/login/", body, content_type="application/x-www-form-urlencoded").status_code == 401
@@ -120,7 +120,7 @@ def test_waiting_time_does_not_depend_on_the_login(client: Client, bob: User):
 @pytest.mark.parametrize("target", FOREIGN_TARGETS)
 def test_no_redirect_to_another_site(client: Client, bob: User, target: str):
     assert client.post("/login/", {**RIGHT_FORM, "next": target})["Location"] == "/"
-    assert client.get("/login/", {"next": target})["Location"] == "/", "signed in already"
+    assert client.get("/login/", {"next": target})["Location"] == "/", "already signed in"
 
 
 def test_encoded_tab_does_not_redirect_to_another_site(client: Client, bob: User):

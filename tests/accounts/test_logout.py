@@ -1,4 +1,4 @@
-"""`/logout/`: accepts only POST, and redirects to a page that signs nobody in again."""
+"""`/logout/`: accepts only POST, and redirects to a page that does not sign in again."""
 
 import pytest
 from django.test import Client
@@ -33,7 +33,7 @@ def test_old_cookie_is_refused(alice: User, path: str):
 
 
 @both_routes
-def test_get_signs_nobody_out(alice: User, path: str):
+def test_get_does_not_sign_out(alice: User, path: str):
     browser = sign_in("alice")
 
     assert browser.get(path).status_code == 405
@@ -41,7 +41,7 @@ def test_get_signs_nobody_out(alice: User, path: str):
 
 
 @both_routes
-def test_form_of_another_site_signs_nobody_out(alice: User, path: str):
+def test_form_of_another_site_does_not_sign_out(alice: User, path: str):
     client = Client(enforce_csrf_checks=True)
     client.force_login(alice)
 

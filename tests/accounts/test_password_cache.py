@@ -42,7 +42,7 @@ def test_cached_password_is_not_counted_and_is_accepted_while_locked(bob: User, 
     assert max(FailedAttempts.objects.values_list("count", flat=True)) == 10
 
 
-def test_changed_password_leaves_the_cache_immediately(bob: User):
+def test_changed_password_is_removed_from_the_cache_immediately(bob: User):
     try_password("bob", PASSWORD)
     bob.change_password("another horse 43")
 
@@ -50,7 +50,7 @@ def test_changed_password_leaves_the_cache_immediately(bob: User):
     assert try_password("bob", "another horse 43") == 200
 
 
-def test_password_changed_by_sql_leaves_the_cache(bob: User):
+def test_password_changed_by_sql_is_removed_from_the_cache(bob: User):
     """Like a change by another process: it sends no signal in this process."""
     try_password("bob", PASSWORD)
     bob.set_password("another horse 43")
@@ -64,10 +64,10 @@ def test_cache_entry_is_valid_only_for_its_login(bob: User, alice: User):
     alice.change_password("another horse 43")
 
     assert try_password("alice", PASSWORD) == 401
-    assert try_password("bobc", "orrect horse 42") == 401, "login and password are kept apart in the cache key"
+    assert try_password("bobc", "orrect horse 42") == 401, "the cache key separates login and password"
 
 
-def test_new_user_of_an_old_login_is_not_cached(bob: User):
+def test_cached_password_does_not_apply_to_a_new_user_with_the_same_login(bob: User):
     try_password("bob", PASSWORD)
     bob.delete()
     make_user("bob").change_password("another horse 43")

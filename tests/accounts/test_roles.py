@@ -13,7 +13,7 @@ from system.models import DeletionLogEntry
 
 
 def create_chain(*names: str) -> list[Role]:
-    """Creates roles of which each contains the next."""
+    """Creates roles, each of which contains the next."""
     roles: list[Role] = []
     for name in reversed(names):
         roles.insert(0, Role.objects.create(name=name, contains=[roles[0].pk] if roles else []))
@@ -71,7 +71,7 @@ def test_role_cannot_contain_itself(db: None, length: int):  # B76
     assert refusal_of(chain[-1]).keys() == {"contains"}
 
 
-def test_loop_between_other_roles_is_not_reported_here(db: None):
+def test_loop_between_other_roles_does_not_prevent_saving(db: None):
     """A loop created by SQL must not prevent saving another role."""
     first_role, second_role = create_chain("first", "second")
     Role.objects.filter(pk=second_role.pk).update(contains=[first_role.pk])
@@ -144,7 +144,7 @@ def test_shipped_roles_exist(db: None):
 
 def test_changed_shipped_role_survives_an_upgrade(db: None):
     Role.objects.filter(name="itil").update(description="Ours", grantable_by_sign_in=False)
-    Role.objects.filter(name="monitoring").delete()  # as if that version had not known it
+    Role.objects.filter(name="monitoring").delete()  # as in a version that did not ship it
     roles.create_shipped_roles()
 
     assert Role.objects.values("description", "grantable_by_sign_in").get(name="itil") == {

@@ -1,4 +1,4 @@
-"""Sessions: stored under a hash of their cookie, listed for their user, ended by the user."""
+"""Sessions are stored under a hash of their cookie; users can list and end their sessions."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""`/`: the redirect of a visitor, and the page of a signed-in user."""
+"""`/`: the redirect for visitors, and the page for signed-in users."""
 
 import pytest
 from django.test import Client
@@ -59,7 +59,7 @@ def test_signed_in_user_sees_permitted_entries(as_bob: Client):
 
     assert page.status_code == 200
     assert b'href="/account/"' in page.content and b'href="/api/docs"' in page.content
-    assert b'href="/admin/"' not in page.content, "no link to a page that would be refused"
+    assert b'href="/admin/"' not in page.content, "no link to a page that the user cannot open"
 
 
 def test_user_without_a_password_sees_no_password_entry(client: Client, as_bob: Client):

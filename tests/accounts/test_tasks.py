@@ -1,4 +1,4 @@
-"""Periodic deletion: only rows that can never be used again."""
+"""Periodic deletion deletes only rows that can never be used again."""
 
 from datetime import timedelta
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from functools import cache
 
-from tests.support.programs import ProgramMissing, command_succeeds, installation_lock
+from tests.support.programs import MissingProgram, command_succeeds, installation_lock
 
 PROGRAM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Without recommended packages, Debian's Chromium has no font, and renders all text as boxes.
@@ -22,10 +22,10 @@ MISSING_MESSAGE = (
 
 @cache
 def chromium() -> str:
-    """The path of a Chromium that starts."""
+    """The path of a Chromium that can be started."""
     if configured_path := os.environ.get("CHROMIUM"):
         if not command_succeeds([configured_path, "--version"], 30):
-            raise ProgramMissing(f"CHROMIUM is {configured_path}, which does not start.")
+            raise MissingProgram(f"CHROMIUM is {configured_path}, which does not start.")
         return configured_path
     with installation_lock("chromium"):
         path = (
@@ -35,18 +35,18 @@ def chromium() -> str:
             or (find_downloaded() if download_chromium() else None)
         )
     if not path:
-        raise ProgramMissing(MISSING_MESSAGE)
+        raise MissingProgram(MISSING_MESSAGE)
     return path
 
 
 def find_installed() -> str | None:
-    """Ubuntu's chromium-browser is a script that only points to a snap, so each program is tried."""
+    """Tries to start each program, because Ubuntu's chromium-browser is a script that only refers to a snap."""
     paths = (shutil.which(name) for name in PROGRAM_NAMES)
     return next((path for path in paths if path and command_succeeds([path, "--version"], 30)), None)
 
 
 def find_downloaded() -> str | None:
-    """Asks in another process, because Playwright's event loop would disturb Django in this one."""
+    """Uses a separate process, because Playwright's event loop would disturb Django in this one."""
     result = subprocess.run([sys.executable, "-c", DOWNLOAD_PATH_SCRIPT], capture_output=True, text=True)
     path = result.stdout.strip()
     return path if path and command_succeeds([path, "--version"], 30) else None
@@ -55,9 +55,9 @@ def find_downloaded() -> str | None:
 def install_package() -> bool:
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return False
-    install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *DEBIAN_PACKAGES]
+    command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *DEBIAN_PACKAGES]
     return command_succeeds(["apt-get", "update", "-qq"]) and command_succeeds(
-        ["env", "DEBIAN_FRONTEND=noninteractive", *install]
+        ["env", "DEBIAN_FRONTEND=noninteractive", *command]
     )
 
 

@@ -30,7 +30,7 @@ def wait_until_ready(page: Page, count: int = 1) -> None:
 
 
 def upload_files(page: Page, *files: Any) -> Any:
-    """Uploads files; returns their rows on the page, after each upload has finished or failed."""
+    """Uploads files, waits until each upload has finished or failed, and returns their rows on the page."""
     page.set_input_files("#files", list(files))
     rows = page.locator("#uploads li")
     expect(page.locator("#uploads .is-done, #uploads .is-failed")).to_have_count(rows.count(), timeout=LOAD_TIMEOUT_MS)

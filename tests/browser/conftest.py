@@ -49,7 +49,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return Certificates(tmp_path_factory.mktemp("certificates"))
 
 
-@pytest.fixture(scope="package")  # ends after these tests, because its event loop would disturb Django in others
+@pytest.fixture(scope="package")  # ends after this package, because its event loop would disturb Django in other tests
 def browser(certificates: Certificates) -> Iterator[Browser]:
     # Trusts the certificate by its key. If Chromium ignored the error, it would repeat requests and sometimes give up.
     trust_flag = f"--ignore-certificate-errors-spki-list={certificates.key_hash}"
@@ -61,7 +61,7 @@ def browser(certificates: Certificates) -> Iterator[Browser]:
 
 @pytest.fixture(params=["desktop", "phone"])
 def visitor(request: pytest.FixtureRequest, browser: Browser, product: Stack) -> Iterator[Visitor]:
-    """A visitor with a desktop browser in light mode, and one with a phone in dark mode."""
+    """Runs the test twice: in a desktop browser in light mode, and on a phone in dark mode."""
     is_desktop = request.param == "desktop"
     viewport, color_scheme = (DESKTOP_SIZE, "light") if is_desktop else (PHONE_SIZE, "dark")
     visitor = Visitor(browser, product, viewport=viewport, color_scheme=color_scheme)
@@ -103,7 +103,7 @@ def sso_setup(tmp_path_factory: pytest.TempPathFactory, certificates: Certificat
 
 @pytest.fixture
 def visitor_factory(browser: Browser, sso_setup: SsoSetup) -> Iterator[Any]:
-    """Creates visitors, and checks their problems at the end."""
+    """Creates visitors, and checks at the end that they had no problems."""
     visitors: list[SsoVisitor] = []
 
     def open_visitor() -> SsoVisitor:

@@ -10,7 +10,7 @@ from tests.config.stack import free_port
 
 
 class DemoProvider:
-    """The printed values are those that a user types into the form of a connection."""
+    """Its output contains the values that a user enters into the form of a connection."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         command = [sys.executable, "-m", "tests.providers.demo", "--port", str(free_port())]

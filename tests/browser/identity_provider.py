@@ -167,7 +167,7 @@ class SsoVisitor:
         self.page.wait_for_url("**/")
         return self
 
-    def sees_greeting(self, name: str) -> bool:
+    def check_greeting(self, name: str) -> bool:
         self.page.goto("/")
         self.page.get_by_role("heading", name=f"Hello, {name}").wait_for()
         return True

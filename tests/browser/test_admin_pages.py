@@ -81,7 +81,7 @@ def test_user_without_a_role_gets_an_explanation(visitor: Visitor):
     assert "None of your roles gives access to the administration site" in visitor.page.content()
 
 
-def test_page_asks_to_sign_in_and_returns(desktop_visitor: Visitor):
+def test_page_redirects_to_sign_in_and_back(desktop_visitor: Visitor):
     desktop_visitor.page.goto("/admin/accounts/role/")
     desktop_visitor.page.get_by_label("Login").fill("alice")
     desktop_visitor.page.get_by_label("Password").fill("correct horse 42")

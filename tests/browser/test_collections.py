@@ -46,7 +46,7 @@ def test_upload_search_and_deletion_work_by_keyboard(desktop_visitor: Visitor):
     create_collection(desktop_visitor.page)
     page = desktop_visitor.page
     page.get_by_label("What are you looking for?").focus()
-    # Expected before the Tab keys, because the page handles the later calls after this one. Otherwise a key could be
+    # Wait for the chooser before pressing Tab, because the page handles calls in order. Otherwise a key could be
     # pressed before the page expects the chooser, which would then be missed.
     with page.expect_file_chooser() as chooser:
         focused_elements = press_tab_until(page, element_id="files")
@@ -272,7 +272,7 @@ def test_user_without_roles_sees_no_collections(visitor: Visitor):
     assert visitor.open("/admin/collections_app/collection/") == 403
 
 
-def test_ended_session_redirects_to_the_sign_in(desktop_visitor: Visitor):
+def test_ended_session_redirects_to_the_sign_in_page(desktop_visitor: Visitor):
     desktop_visitor.sign_in("carl")
     collection_url = create_collection(desktop_visitor.page)
     page = desktop_visitor.page

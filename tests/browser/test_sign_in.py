@@ -35,7 +35,7 @@ def test_user_signs_in_through_the_provider(
     assert (session["secure"], session["httpOnly"], session["sameSite"]) == (True, True, "Lax")  # A59
 
 
-def test_token_in_the_fragment_is_not_left_behind(visitor_factory: Any, sso_setup: SsoSetup):  # A60
+def test_token_is_removed_from_the_fragment(visitor_factory: Any, sso_setup: SsoSetup):  # A60
     sso_setup.connect(**FRAGMENT_CLIENT)
     anna = visitor_factory().sign_in("anna")
     product_urls = [url for url in anna.requested_urls if url.startswith(sso_setup.product.url)]
@@ -63,7 +63,7 @@ def test_four_fields_are_enough_for_a_connection(visitor_factory: Any, sso_setup
     page.get_by_text("The certificates are up to date").wait_for()
     assert CLIENT_SECRET not in page.content()  # A56
 
-    assert visitor_factory().sign_in("anna").sees_greeting("Anna")
+    assert visitor_factory().sign_in("anna").check_greeting("Anna")
     page.goto("/admin/sso/signin/")
     assert page.locator("#result_list").get_by_text("anna").first.is_visible()
 
@@ -132,7 +132,7 @@ def test_provider_rotates_its_keys(visitor_factory: Any, sso_setup: SsoSetup, ha
     visitor_factory().sign_in("anna")
     sso_setup.provider.rotate("main", overlap=has_overlap)
 
-    assert visitor_factory().sign_in("anna").sees_greeting("Anna")
+    assert visitor_factory().sign_in("anna").check_greeting("Anna")
 
 
 def test_sign_out_of_the_product_also_signs_out_of_the_provider(visitor_factory: Any, sso_setup: SsoSetup):
@@ -158,7 +158,7 @@ def test_sign_out_of_the_provider_also_signs_out_of_the_product(visitor_factory:
 
     anna.page.goto("/account/")
     assert "/login/" in anna.page.url
-    assert ben.sees_greeting("ben")
+    assert ben.check_greeting("ben")
 
 
 def test_password_sign_in_works_while_the_provider_is_unreachable(visitor_factory: Any, sso_setup: SsoSetup):  # A61

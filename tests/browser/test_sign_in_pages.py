@@ -1,4 +1,4 @@
-"""Unusual ways through sign-in: returning without a response, waiting for a slot, copying the Redirect URI."""
+"""Sign-in pages: a return without a response, waiting for a slot, and copying the Redirect URI."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.provider]
 FORGET_DISCOVERY = "from sso.models import OidcSetting; OidcSetting.objects.update(issuer='', resolve_tried_at=None)"
 
 
-def test_empty_fragment_restarts_the_sign_in_without_a_loop(visitor_factory: Any, sso_setup: SsoSetup):
-    """As for a user who left the provider's page and opens the service again while an attempt is open."""
+def test_empty_fragment_restarts_the_sign_in_at_most_three_times(visitor_factory: Any, sso_setup: SsoSetup):
+    """The user leaves the provider's page and opens the service again while an attempt is pending."""
     sso_setup.connect(**FRAGMENT_CLIENT)
     anna = visitor_factory()
     restart_url = f"{sso_setup.product.url}/sso/start/?again"
@@ -41,14 +41,14 @@ def open_filled_form(alice: SsoVisitor, sso_setup: SsoSetup, provider: HostilePr
     return page
 
 
-def test_sign_in_without_a_free_slot_waits_and_continues(visitor_factory: Any, sso_setup: SsoSetup):
-    """Two tests of a provider that does not respond take both slots of the only web process."""
+def test_sign_in_waits_for_a_free_slot_and_continues(visitor_factory: Any, sso_setup: SsoSetup):
+    """Two connection tests of a provider that does not respond occupy both slots of the only web process."""
     sso_setup.connect()
     result = manage("shell", "-c", FORGET_DISCOVERY, env=sso_setup.product.env)
     assert result.returncode == 0, result.stderr
     anna = visitor_factory()
     with HostileProvider() as provider:
-        response_event = provider.hold("discovery")
+        release_discovery = provider.hold("discovery")
         forms = [open_filled_form(visitor_factory(), sso_setup, provider) for _ in range(2)]
         try:
             for form in forms:
@@ -58,7 +58,7 @@ def test_sign_in_without_a_free_slot_waits_and_continues(visitor_factory: Any, s
             assert response is not None and response.status == 503
             expect(anna.page.get_by_role("status")).to_contain_text("This page refreshes automatically.")
         finally:
-            response_event.set()
+            release_discovery.set()
         anna.page.wait_for_url(f"{sso_setup.provider.url}/**")
         for form in forms:
             form.locator("#report").wait_for()

@@ -1,6 +1,6 @@
-"""Each kind of user uses a new product, knowing only the README.
+"""Each kind of user works with a new installation, knowing only the README and the texts of the pages.
 
-The administrator sets up what the others use. All of them follow the texts of the pages.
+The administrator first sets up the provider, table and collection that the others use.
 """
 
 import json
@@ -169,8 +169,8 @@ def fill_collection(page: Page) -> None:
 
 def curl(installation: Installation, *arguments: str) -> tuple[int, Any]:
     """Runs curl; returns status and body of the response."""
-    request = ["curl", "-s", "-w", "\n%{http_code}", "-H", f"Authorization: Bearer {installation.key}", *arguments]
-    output = subprocess.run(request, capture_output=True, text=True, timeout=60, check=True).stdout
+    command = ["curl", "-s", "-w", "\n%{http_code}", "-H", f"Authorization: Bearer {installation.key}", *arguments]
+    output = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     body, _, status = output.rpartition("\n")
     return int(status), json.loads(body)
 
@@ -216,8 +216,8 @@ def test_integrator_loads_searches_and_deletes_documents_with_curl(installation:
     assert [row["doc_id"] for row in curl(installation, url)[1]] == ["doors"]
     url = f"{product_url}/get_content_by_tag?collection_name=Badges&tag_info=type=note"
     assert [row["page_content"] for row in curl(installation, url)[1]] == ["The porter has the number 12."]
-    names = curl(installation, f"{product_url}/get_list_of_documents_names?collection_name=Badges")[1]
-    assert len(names) == 3
+    document_names = curl(installation, f"{product_url}/get_list_of_documents_names?collection_name=Badges")[1]
+    assert len(document_names) == 3
     collections = curl(installation, f"{product_url}/get_list_of_collection")[1]
     assert "Badges" in {row["collection_name"] for row in collections}
     deletion_url = f"{product_url}/delete_document_from_collection?collection_name=Badges&id_value=porter"

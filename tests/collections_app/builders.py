@@ -1,4 +1,4 @@
-"""Collections, and the type of the fixture that loads documents."""
+"""Creates collections; defines the type of the fixture `document_loader`."""
 
 from collections.abc import Callable
 from typing import Any

@@ -18,7 +18,7 @@ from tests.support.users import make_user, signed_in_client
 
 @pytest.fixture
 def vector_index_cleanup(transactional_db: Any) -> Iterator[None]:
-    """Drops the vector indexes, which a rolled back transaction does not cover."""
+    """Drops vector indexes after the test, because a rollback does not."""
     vector_indexes.clear_cache()
     yield
     for (name,) in run_statement("SELECT indexname FROM pg_indexes WHERE indexname LIKE 'chunk_vector_near_%'"):

@@ -145,7 +145,7 @@ class TestCollections:
 
 
 class TestForeignCollections:
-    """A collection administrator without the roles of a collection sees nothing of it."""
+    """A collection administrator without the roles of a collection cannot see it."""
 
     def test_unreadable_collection_is_hidden(self, as_carl: Client):  # C02 C06
         secret = library.make_library_collection("Secret plans", readers=("itil",), writers=("itil",))
@@ -242,7 +242,7 @@ class TestDocuments:
 
 
 class TestThousandsOfCollections:
-    """Pages name the first collections or documents, and the number of the others."""
+    """Pages list the first collections or documents, and the number of the others."""
 
     @pytest.fixture(autouse=True)
     def thousand_collections(self) -> list[Collection]:
@@ -291,8 +291,8 @@ class TestReembedding:
 
     @pytest.mark.parametrize(("dimensions", "is_offered"), [(None, True), (8, True), (9, False)])
     def test_offer_does_not_call_the_provider(self, settings: Any, dimensions: int | None, is_offered: bool):
-        query = {"provider": "openai", "model": "m", "dimensions": dimensions}
-        settings.EMBEDDING = {**settings.EMBEDDING, **query}
+        provider_settings = {"provider": "openai", "model": "m", "dimensions": dimensions}
+        settings.EMBEDDING = {**settings.EMBEDDING, **provider_settings}
         space = EmbeddingSpace(provider="openai", model="m", dimensions=8)
         assert embed.is_default(space) is is_offered
         assert not embed.is_default(EmbeddingSpace(provider="retired", model="m", dimensions=8))

@@ -28,13 +28,13 @@ PAGE_OF_QUESTION = {
 }
 
 
-def make_demo() -> None:
+def create_demo_collection() -> None:
     demo_people.create_demo_users(lambda: PASSWORD)
     demo_documents.load_demo_documents()
 
 
-def load_demo() -> Collection:
-    """Processes the documents like the worker."""
+def load_demo_collection() -> Collection:
+    """Processes the documents as a worker would."""
     for version in Version.objects.order_by("pk"):
         token = leases.take_lease(version.pk)
         assert token is not None
@@ -43,7 +43,7 @@ def load_demo() -> Collection:
 
 
 def test_demo_collection_holds_the_documentation_and_is_queued():
-    make_demo()
+    create_demo_collection()
 
     pages = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")}
     names = {"README.md", *(name for name in pages if not name.startswith("docs/decisions/"))}
@@ -52,8 +52,8 @@ def test_demo_collection_holds_the_documentation_and_is_queued():
 
 
 def test_first_search_finds_the_right_page():
-    make_demo()
-    collection = load_demo()
+    create_demo_collection()
+    collection = load_demo_collection()
 
     for query, page in PAGE_OF_QUESTION.items():
         result = pipeline.search([collection], SearchRequest(query=query, k=3, filter=parse_filter("")))
@@ -61,7 +61,7 @@ def test_first_search_finds_the_right_page():
 
 
 def test_demo_agent_can_read_it_and_collection_admins_can_write_it(carl: User):
-    make_demo()
+    create_demo_collection()
     collection = Collection.objects.get()
 
     agent, user = (User.objects.get(login=f"demo.{name}") for name in ("agent", "user"))
@@ -71,18 +71,18 @@ def test_demo_agent_can_read_it_and_collection_admins_can_write_it(carl: User):
 
 
 def test_demo_collection_is_created_once_and_not_again_after_its_deletion():
-    make_demo()
+    create_demo_collection()
     documents = Document.objects.count()
-    make_demo()
+    create_demo_collection()
     assert (Collection.objects.count(), Document.objects.count()) == (1, documents)
     Collection.objects.update(deleted_at=Collection.objects.get().sys_created_at)
-    make_demo()
+    create_demo_collection()
     assert not Collection.objects.filter(deleted_at=None).exists()
 
 
 def test_installation_without_documentation_has_no_demo_collection(tmp_path: Path, settings: Any):
     settings.BASE_DIR = tmp_path
-    make_demo()
+    create_demo_collection()
 
     assert not Collection.objects.exists()
 

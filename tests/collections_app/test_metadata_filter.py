@@ -1,4 +1,4 @@
-"""Metadata filters: what each kind of condition finds, and what is refused."""
+"""Metadata filters: which documents each kind of condition matches, and which filters are refused."""
 
 import json
 from typing import Any
@@ -53,7 +53,7 @@ CASES = {
     "missing=1": [],
     "missing!=1": ["one", "two", "three", "none"],
     "missingISEMPTY": ["one", "two", "three", "none"],
-    # Other fields: 3 is the number and the text.
+    # In other fields, 3 matches the number and the text.
     "n=3": ["one", "two"],
     "n=3.0": ["one"],
     "n>3": ["three"],
@@ -62,7 +62,7 @@ CASES = {
     "nLIKE0": ["three"],
     "{docID}=X": ["one"],
     "{file name}ENDSWITH.pdf": ["three"],
-    # An array matches by its items, whether one or several.
+    # An array matches if any of its items matches.
     "tags=red": ["one", "two"],
     "tags=blue": ["one"],
     "tags=7": ["one"],
@@ -70,7 +70,7 @@ CASES = {
     "tagsHASblue,7": ["one"],
     "tagsHASNOTred": ["three", "none"],
     "tagsLIKElu": ["one"],
-    # Paths go into objects, and into the objects of arrays.
+    # Paths lead into objects, and into objects within arrays.
     "owner.name=ann": ["three"],
     "owner.roles.id=2": ["three"],
     "owner.roles.id=3": [],
@@ -95,7 +95,7 @@ CASES = {
 }
 
 
-def found_documents(text: str) -> list[str]:
+def matching_documents(text: str) -> list[str]:
     condition, values = parse_filter(text).sql("one.metadata")
     with connection.cursor() as cursor:
         cursor.execute(
@@ -110,7 +110,7 @@ def found_documents(text: str) -> list[str]:
 @pytest.mark.django_db
 @pytest.mark.parametrize("text", CASES)
 def test_filter_finds(text: str) -> None:
-    assert found_documents(text) == CASES[text]
+    assert matching_documents(text) == CASES[text]
 
 
 # C07
@@ -164,8 +164,8 @@ def test_contradictory_filter_is_refused_with_the_reason(text: str, message: str
 @pytest.mark.django_db
 @pytest.mark.parametrize("field", ["doc_id", "collection_id", "collection_name", "created_by", "state", "is_searched"])
 def test_server_fields_of_a_document_are_not_metadata(field: str) -> None:
-    assert found_documents(f"{field}ISNOTEMPTY") == []
-    assert found_documents(f"{field}=1") == []
+    assert matching_documents(f"{field}ISNOTEMPTY") == []
+    assert matching_documents(f"{field}=1") == []
 
 
 def test_names_and_values_are_parameters() -> None:

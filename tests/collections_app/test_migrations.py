@@ -1,4 +1,4 @@
-"""Rows from before a migration, after it."""
+"""Rows that were stored before a migration are correct after it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @contextmanager
 def at_migration(target: Any) -> Iterator[Any]:
-    """The models of an earlier migration; the end of the block applies the later ones."""
+    """Migrates back to `target` and yields its models; applies the later migrations at the end of the block."""
     executor = MigrationExecutor(connection)
     executor.migrate(target)
     try:
@@ -44,7 +44,7 @@ def stored_rows() -> dict[str, list[Any]]:
 @pytest.mark.parametrize(
     ("configured_dimensions", "asking_models"),
     [(None, set()), (64, {"hosted", "other"})],
-    ids=["the number was never sent along", "the number was sent along"],
+    ids=["dimensions are not requested", "dimensions are requested"],
 )
 def test_older_spaces_request_dimensions_as_the_setting_did(
     configured_dimensions: int | None, asking_models: set[str], carl: User, settings: Any

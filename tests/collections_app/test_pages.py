@@ -40,7 +40,7 @@ def visible_text(response: Any) -> str:
 
 class TestCollectionList:
     @pytest.mark.parametrize("path", ["/collections/", "/collections/0000000001/"])
-    def test_anonymous_user_is_asked_to_sign_in(self, path: str):
+    def test_anonymous_user_is_redirected_to_the_sign_in_page(self, path: str):
         response = Client().get(path)
         assert response.status_code == 302 and response["Location"] == f"/login/?next={path}"
 
@@ -243,7 +243,7 @@ class TestSearching:
         assert five_passages.count("<mark>") == 5 and "Show more" in five_passages and "k=10" in five_passages
         assert all_passages.count("<mark>") == 12 and "Show more" not in all_passages
 
-    def test_page_says_if_semantic_search_was_unavailable(self, as_carl: Client):  # C29
+    def test_page_states_that_semantic_search_was_unavailable(self, as_carl: Client):  # C29
         collection = library.make_library_collection()
         library.add_document(collection)
         library.with_retired_model(collection)
@@ -251,7 +251,7 @@ class TestSearching:
         assert "Semantic search is unavailable" in page_text and "<mark>toner</mark>" in page_text
 
     @pytest.mark.parametrize("stored_name", ["caf\u00e9.txt", "cafe\u0301.txt"])
-    def test_document_is_found_by_its_name_however_it_is_composed(self, as_carl: Client, stored_name: str):
+    def test_document_name_filter_ignores_unicode_composition(self, as_carl: Client, stored_name: str):
         collection = library.make_library_collection()
         library.add_document(collection, "Toner", filename="a.txt", format="text")
         Version.objects.update(filename=stored_name)
@@ -304,7 +304,7 @@ class TestDocuments:
         library.add_failing_document(collection, doc_id="handbook")
         assert "Searches use the previous version." in self.document_list(as_carl, collection)
 
-    def test_unreadable_file_gets_advice_besides_a_retry(self, as_rita: Client, as_carl: Client):
+    def test_only_writers_get_advice_on_unreadable_files(self, as_rita: Client, as_carl: Client):
         own_collection, readable_collection = (
             library.make_library_collection(),
             library.make_library_collection("Read", readers=("itil",)),
@@ -424,7 +424,7 @@ class TestMetadata:
     """Invalid metadata would affect every filter."""
 
     def edit_tag(self, browser: Client, document: Document) -> str:
-        """The entity tag in the form of the shown metadata."""
+        """The ETag that the metadata form contains."""
         page_text = visible_text(browser.get(document_path(document, "metadata")))
         match = re.search(r'name="tag" value="([^"]+)"', page_text)
         assert match is not None
@@ -447,7 +447,7 @@ class TestMetadata:
         assert as_carl.post(url, form_without_metadata).status_code == 302
         assert Document.objects.get().newest.metadata == {}  # type: ignore[union-attr]
 
-    def test_invalid_metadata_is_reported_beside_the_field_and_input_is_kept(self, as_carl: Client):
+    def test_invalid_metadata_is_reported_and_the_input_is_kept(self, as_carl: Client):
         document = library.add_document(library.make_library_collection(), metadata={"type": "old"})
         form = {"metadata": '{"priority": "high", "flag": 1}', "tag": self.edit_tag(as_carl, document)}
         response = as_carl.post(document_path(document, "metadata"), form)

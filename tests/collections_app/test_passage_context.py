@@ -34,8 +34,8 @@ def sentences(number: int) -> str:
 
 
 def test_result_links_to_its_context_and_download(as_rita: Client, long_document: Document):
-    response = visible_text(as_rita.get(collection_page_path(long_document.collection), {"query": "Sentence f"}))
-    hit = response[response.index('<ol class="hits">') : response.index("</ol>")]
+    page_text = visible_text(as_rita.get(collection_page_path(long_document.collection), {"query": "Sentence f"}))
+    hit = page_text[page_text.index('<ol class="hits">') : page_text.index("</ol>")]
     assert re.search(rf'href="{context_path(long_document, 5)}"[^>]*>Show context</a>', hit)
     assert "download>Download long.txt</a>" in hit and "<strong>long.txt</strong></a>" not in hit
 
@@ -93,10 +93,10 @@ def test_number_of_neighbours_is_clamped(as_rita: Client, long_document: Documen
 
 
 def test_htmx_request_gets_only_a_fragment(as_rita: Client, long_document: Document):
-    response = visible_text(
+    fragment = visible_text(
         as_rita.get(context_path(long_document, 5), headers={**HTMX_HEADERS, "HX-Target": "around"})
     )
-    assert response.count("hx-swap-oob") == 3 and "<html" not in response and sentences(5) not in response
+    assert fragment.count("hx-swap-oob") == 3 and "<html" not in fragment and sentences(5) not in fragment
 
 
 def test_text_of_documents_is_never_markup(as_carl: Client):  # C25

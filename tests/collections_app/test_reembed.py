@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class FakeModel:
-    """A fake model for the new space; calls `during_request` during a request, which may fail."""
+    """A fake model for the new space; `during_request` is called during each request and may fail."""
 
     def __init__(self) -> None:
         self.embedded_texts: list[str] = []
@@ -78,7 +78,7 @@ def reembed(collection: Collection, seconds: float = 60) -> Collection:
 
 
 def expire_running_searches(collection: Collection) -> Collection:
-    """Ends the minute in which running searches may still use the old vectors."""
+    """Ends the period in which running searches may still use the old vectors."""
     Collection.objects.filter(pk=collection.pk).update(reembed_at=timezone.now())
     return reembed(collection)
 
@@ -113,11 +113,11 @@ def test_searches_change_to_complete_vectors_and_the_old_ones_are_deleted(
 def test_old_vectors_stay_for_running_searches(collection: Collection, old_space: Any, new_space: Any):
     reembedding.start_reembedding(collection, new_space)
     reembed(collection)
-    reembed(collection)  # another worker had selected it before
+    reembed(collection)  # another worker has already selected it
 
     assert has_exactly_its_vectors(collection, old_space) and collection.has_old_vectors
     assert list(reembedding.due_collections()) == []
-    reembedding.start_reembedding(collection, new_space)  # the space that it already has
+    reembedding.start_reembedding(collection, new_space)  # it already has this space
     reembed(collection)
     assert has_exactly_its_vectors(collection, old_space)
     assert expire_running_searches(collection).space == new_space
@@ -214,7 +214,7 @@ class TestUnavailableProvider:
     @pytest.fixture
     def unavailable_model(self, collection: Collection, fake_model: FakeModel, new_space: Any) -> Collection:
         def raise_unavailable() -> None:
-            raise EmbeddingUnavailable("The embedding provider is on holiday.", retry_after_s=99)
+            raise EmbeddingUnavailable("The embedding provider is unavailable.", retry_after_s=99)
 
         fake_model.during_request = raise_unavailable
         reembedding.start_reembedding(collection, new_space)
@@ -224,7 +224,7 @@ class TestUnavailableProvider:
         self, unavailable_model: Collection, old_space: Any, new_space: Any
     ):
         assert (unavailable_model.space, unavailable_model.next_space) == (old_space, new_space)
-        assert unavailable_model.reembed_error == "The embedding provider is on holiday."
+        assert unavailable_model.reembed_error == "The embedding provider is unavailable."
         assert unavailable_model.reembed_at is not None and unavailable_model.reembed_at > timezone.now() + timedelta(
             seconds=90
         )

@@ -30,7 +30,7 @@ class Heading:
     path: tuple[str, ...]
 
 
-# A few pieces, so that texts repeat themselves, with every kind of separator.
+# Few pieces, so that texts contain repetitions, and every kind of separator.
 TEXT_PIECES = [
     "a",
     "bb ",
@@ -75,7 +75,7 @@ def test_laws_of_passages(text: str, sizes: tuple[int, int]):
 
 @given(TEXT_STRATEGY, SIZE_STRATEGY)
 def test_passages_are_those_of_the_library(whole: str, sizes: tuple[int, int]):
-    """Only the offsets are determined differently, and a passage within another one is omitted."""
+    """Apart from offsets, and from passages within another one, which are omitted."""
     size, overlap = sizes
     cut_pattern = f"(?s:.{{1,{max(1, min(MAX_WORD_LENGTH, size // 4))}}})"
     library = RecursiveCharacterTextSplitter(
@@ -265,9 +265,9 @@ def test_number_of_passages_is_limited():
 @pytest.mark.django_db
 def test_document_with_too_many_passages_fails(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("collections_app.chunk.splitter.MAX_PASSAGES", 2)
-    result = library.add_document(library.make_library_collection(), "Many words. " * 500).newest
-    assert result is not None
-    assert (result.state, result.error_code, result.attempt) == ("failed", "limit_chunks", 1)
+    version = library.add_document(library.make_library_collection(), "Many words. " * 500).newest
+    assert version is not None
+    assert (version.state, version.error_code, version.attempt) == ("failed", "limit_chunks", 1)
 
 
 def test_indexed_text_begins_with_the_headings():

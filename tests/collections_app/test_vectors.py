@@ -1,4 +1,4 @@
-"""Stored vectors: binary, with the accuracy of half precision."""
+"""Vectors are stored in binary form with half precision."""
 
 from typing import Any
 

@@ -14,7 +14,7 @@ DIMENSIONS = 8
 
 
 def vector_of(model: str, text: str) -> list[float]:
-    """A vector of any direction, always the same for a text."""
+    """A pseudo-random vector that is always the same for a text."""
     seed = hashlib.sha256(f"{model}:{text}".encode()).digest()
     numbers = numpy.frombuffer(seed[:DIMENSIONS], dtype=numpy.uint8).astype(float) - 127.5
     result: list[float] = (numbers / numpy.linalg.norm(numbers)).tolist()
@@ -90,7 +90,7 @@ def insert_vectors(version: Version, space: EmbeddingSpace) -> None:
 
 
 def stored_vectors(collection: Collection, space: EmbeddingSpace) -> dict[str, list[float]]:
-    """The vectors by the text of their chunks."""
+    """The stored vectors by chunk text."""
     rows = ChunkVector.objects.filter(collection=collection, space=space).select_related("chunk")
     return {row.chunk.text: list(row.embedding) for row in rows}
 

@@ -1,4 +1,4 @@
-"""Servers that several hosts share, and the hosts."""
+"""Fixtures: servers that several hosts share, and hosts."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 from tests.config.shared import ComponentStarter, SharedServers
 from tests.config.stack import Stack, environment, free_port, manage
 
-# A Celery worker that changes the modules it imports.
+# A Celery worker that patches the modules it imports.
 collect_ignore = ["growing_worker.py"]
 
 

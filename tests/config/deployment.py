@@ -18,23 +18,23 @@ from config.env import ROOT
 class Instruction:
     """One instruction of a Dockerfile, with its continuation lines."""
 
-    word: str
-    rest: str
+    keyword: str
+    arguments: str
 
     def exec_form(self) -> list[str]:
         """The arguments of the exec form ["a", "b"]; the shell form is not JSON and fails."""
-        return [str(load) for load in json.loads(self.rest)]
+        return [str(argument) for argument in json.loads(self.arguments)]
 
 
 def dockerfile() -> list[Instruction]:
     text = "\n".join(line for line in (ROOT / "Dockerfile").read_text().splitlines() if not line.startswith("#"))
-    text_of_lines = re.sub(r"\\\n\s*", " ", text)
-    return [Instruction(*line.split(None, 1)) for line in text_of_lines.splitlines() if line.strip()]
+    joined_text = re.sub(r"\\\n\s*", " ", text)
+    return [Instruction(*line.split(None, 1)) for line in joined_text.splitlines() if line.strip()]
 
 
 def last_stage() -> list[Instruction]:
-    result = dockerfile()
-    return result[max(index for index, instruction in enumerate(result) if instruction.word == "FROM") :]
+    instructions = dockerfile()
+    return instructions[max(index for index, instruction in enumerate(instructions) if instruction.keyword == "FROM") :]
 
 
 def is_in_context(path: str) -> bool:
@@ -53,11 +53,11 @@ def is_in_context(path: str) -> bool:
 
 
 def copied_paths() -> list[tuple[str, str]]:
-    """Source and target of every COPY from the context into the image itself."""
+    """Source and target of each COPY from the build context into the last stage."""
     pairs = [
-        instruction.rest.split()
+        instruction.arguments.split()
         for instruction in last_stage()
-        if instruction.word == "COPY" and not instruction.rest.startswith("--")
+        if instruction.keyword == "COPY" and not instruction.arguments.startswith("--")
     ]
     return [(source, target) for source, target in pairs]
 
@@ -74,7 +74,7 @@ def copy_image(target: Path) -> Path:
 
 
 def with_default_values(text: str) -> str:
-    """Replaces each ${NAME:-default} of Compose by its default.
+    """Replaces each ${NAME:-default} of Compose with its default.
 
     >>> with_default_values("${SUBNET:-172.30.57}.10")
     '172.30.57.10'
@@ -87,7 +87,7 @@ def compose_file(name: str = "compose.yaml") -> dict[str, Any]:
     return result
 
 
-def part_environment(service: dict[str, Any]) -> dict[str, str]:
+def service_environment(service: dict[str, Any]) -> dict[str, str]:
     """The environment of a service in the Compose file, without the variables of the image."""
     example = (ROOT / f"{service['env_file']}.example").read_text()
     pairs = [line.partition("=")[::2] for line in example.splitlines() if line and not line.startswith("#")]
@@ -98,8 +98,8 @@ def image_environment() -> dict[str, str]:
     pairs = [
         word.partition("=")[::2]
         for instruction in last_stage()
-        if instruction.word == "ENV"
-        for word in instruction.rest.split()
+        if instruction.keyword == "ENV"
+        for word in instruction.arguments.split()
     ]
     return dict(pairs)
 
@@ -108,7 +108,7 @@ NGINX_TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[{};]|[^\s{};'"
 
 
 def nginx_directives(*names: str) -> dict[str, list[list[str]]]:
-    """Directives of nginx by name, in any block; an incomplete file or a missing semicolon fails."""
+    """The directives of nginx files by name, from all blocks; fails if a file is incomplete or lacks a semicolon."""
     result: dict[str, list[list[str]]] = {}
     for name in names:
         text = re.sub(r"(?m)(?:^|\s)#.*$", "", (ROOT / "compose" / name).read_text())

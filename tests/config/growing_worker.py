@@ -1,4 +1,4 @@
-"""A Celery worker with the product's pool. Its tasks and its ending children write a line each to a file."""
+"""A Celery worker with the product's pool. Each task, and each child that ends, writes a line to a file."""
 
 import os
 from importlib import import_module

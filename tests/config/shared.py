@@ -1,4 +1,4 @@
-"""PostgreSQL and Valkey in one folder, shared by several hosts; each can be stopped and started."""
+"""PostgreSQL and Valkey servers that several hosts share; each can be stopped and started."""
 
 import os
 import subprocess
@@ -16,12 +16,12 @@ ComponentStarter = Callable[[str], Stack]
 SIGNING_KEY = "T8vYp2-qLr5xWn9cZk3mJd7hBf4gQs6aEu1oRi0t"
 ENCRYPTION_KEY = Fernet.generate_key().decode()
 
-# Test data need not survive a power cut, so writes do not wait for the disk.
+# Test data does not have to survive a power failure, so writes do not wait for the disk.
 FAST_OPTIONS = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
 
 
 class SharedServers:
-    """Both servers; the reaper ends them even if the test run is killed."""
+    """Both servers in one data folder. The reaper ends them even if the test run is killed."""
 
     def __init__(self, root: Path, kind: type[Postgres] = Postgres) -> None:
         self.folder = DataFolder(root)

@@ -54,7 +54,7 @@ def manage(*arguments: str, env: dict[str, str], code: Path = ROOT, **options: A
 
 
 def eventually(condition: Callable[[], Any], within_s: float = DEFAULT_TIMEOUT_S) -> Any:
-    """Waits for a true value and returns it; an assertion error if there is none in time."""
+    """Waits until the condition returns a true value and returns it; raises AssertionError after the timeout."""
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         result = condition()
@@ -76,7 +76,7 @@ class Stack:
     code = ROOT
     """The project that runs."""
     command_prefix: Sequence[str] = ()
-    """A command that runs another one, such as in a separate network."""
+    """A command that runs the command after it, for example in another network namespace."""
 
     def __init__(self, data: Path, **variables: str) -> None:
         self.data = data
@@ -127,12 +127,12 @@ class Stack:
         return self
 
     def record_processes(self) -> None:
-        """Records every process of this stack, so that a test can check that none is left."""
+        """Records every process of this stack, to check later that none is left."""
         for child in psutil.Process(self.process.pid).children(recursive=True):
             self.seen_processes[child.pid] = child
 
     def child(self, command: str) -> psutil.Process:
-        """The direct child of the supervisor whose command condition these arguments."""
+        """The direct child of the supervisor whose command contains this text."""
         for child in psutil.Process(self.process.pid).children():
             if command in " ".join(child.cmdline()):
                 return child
@@ -149,13 +149,13 @@ class Stack:
         return int(match.group(1)) if match else 0
 
     def kill(self, command: str) -> None:
-        """Kills a child and all its processes, as when memory runs out; the supervisor restarts it."""
-        main = self.child(command)
-        for child in (*main.children(recursive=True), main):
+        """Kills a child and its descendants, as if memory had run out; the supervisor restarts the child."""
+        parent = self.child(command)
+        for child in (*parent.children(recursive=True), parent):
             child.kill()
 
     def kill_all(self) -> None:
-        """Kills all processes at once, with supervisor and reaper, as when the host loses power."""
+        """Kills all processes including supervisor and reaper, as in a power failure."""
         self.record_processes()
         for process in (self.process, *self.seen_processes.values()):
             with suppress(psutil.NoSuchProcess):
@@ -163,7 +163,7 @@ class Stack:
         self.process.wait()
 
     def leftover_processes(self) -> list[str]:
-        """The recorded processes that still run."""
+        """The command lines of recorded processes that are still running."""
         return [
             " ".join(process.cmdline())
             for process in self.seen_processes.values()
@@ -180,10 +180,10 @@ class Stack:
             return 0
 
     def call(self, method: str, path: str, body: Any = None, *, key: str, **headers: str) -> StackResponse:
-        """The response to a request with this access key."""
-        values = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", **headers}
+        """Sends a request with this access key and returns the response."""
+        all_headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", **headers}
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as link:
-            link.request(method, path, None if body is None else json.dumps(body), values)
+            link.request(method, path, None if body is None else json.dumps(body), all_headers)
             response = link.getresponse()
             return StackResponse(response.status, json.loads(response.read()))
 
@@ -193,7 +193,7 @@ class Stack:
         return self.process.wait(60)
 
     def end(self) -> None:
-        """Ends all processes, whatever the test did."""
+        """Ends all processes, in whatever state the test left them."""
         if self.process.poll() is None:
             self.record_processes()
             self.process.kill()

@@ -28,8 +28,8 @@ from tests.config.stack import Stack, environment, eventually, free_port, manage
 pytestmark = pytest.mark.stack
 
 ADMIN_PASSWORD = "chosen-by-hand-77"
-# Rewritten at each start with another time.
-TOUCHED_BY_A_START = {"django_celery_beat_periodictask", "django_celery_beat_periodictasks"}
+# Each start writes new times into them.
+TABLES_CHANGED_BY_A_START = {"django_celery_beat_periodictask", "django_celery_beat_periodictasks"}
 # Its transactions get a number that counts as old in the new database.
 CHANGE_LOG = "sys_change_"
 
@@ -70,7 +70,7 @@ def signed_in_cookie(web: Stack) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder for backups, with a umask that would make files readable for everybody."""
+    """A folder for backups, with a umask that would make files readable by all users."""
     umask_before = os.umask(0)
     yield tmp_path
     os.umask(umask_before)
@@ -121,7 +121,7 @@ def test_backup_of_a_running_service_restores_into_a_fresh_folder(service: Servi
         name: count for name, (count, _) in contents_before.items()
     }
     changed_tables = {name for name in contents_before if contents_after[name] != contents_before[name]}
-    assert {name for name in changed_tables if not name.startswith(CHANGE_LOG)} <= TOUCHED_BY_A_START
+    assert {name for name in changed_tables if not name.startswith(CHANGE_LOG)} <= TABLES_CHANGED_BY_A_START
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Beat when its clock was set back, or the former leader's was ahead: no schedule pauses for that long."""
+"""Schedules do not pause if the clock of beat is set back, or if that of the former leader was ahead."""
 
 import time
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ INTERVALS = {name: timedelta(**{period: every}).total_seconds() for name, _, eve
 
 @pytest.fixture
 def schedule_rows(transactional_db: Any) -> Any:
-    """The schedules, each of which has just run."""
+    """The stored schedules; each has just run."""
     schedules.update_schedules()
     PeriodicTask.objects.update(last_run_at=timezone.now())
     return PeriodicTask.objects.filter(name__in=INTERVALS)
@@ -48,23 +48,23 @@ def waiting_times_s(beat: LeaderScheduler) -> dict[str, float]:
 
 
 def overdue_tasks(beat: LeaderScheduler) -> set[str]:
-    result = waiting_times_s(beat)
-    assert result.keys() == INTERVALS.keys()
-    return {name for name, wait_s in result.items() if wait_s > INTERVALS[name] + 1}
+    waits_s = waiting_times_s(beat)
+    assert waits_s.keys() == INTERVALS.keys()
+    return {name for name, wait_s in waits_s.items() if wait_s > INTERVALS[name] + 1}
 
 
 def test_task_waits_for_its_interval(beat: LeaderScheduler):
     assert overdue_tasks(beat) == set()
 
 
-def test_new_leader_does_not_wait_for_the_clock_of_the_former(schedule_rows: Any, beat: LeaderScheduler):
+def test_new_leader_ignores_the_clock_of_the_former_leader(schedule_rows: Any, beat: LeaderScheduler):
     set_database_clock_back(schedule_rows, "last_run_at")
     assert overdue_tasks(beat) == set()
 
 
-def test_clock_that_is_set_back_pauses_no_task(beat: LeaderScheduler):
+def test_clock_set_back_delays_no_task(beat: LeaderScheduler):
     waiting_times_s(beat)
-    # What an hour ago was now is an hour ahead.
+    # The times from before the clock was set back are an hour ahead.
     scheduled_tasks(beat)[:] = [type(event)(event[0] + 3600, *event[1:]) for event in scheduled_tasks(beat)]
     for entry in beat.schedule.values():
         entry.last_run_at = entry.model.last_run_at = entry.model.last_run_at + timedelta(hours=1)

@@ -1,4 +1,4 @@
-"""Secrets are sent in every possible way, then searched for where unauthorized persons could look."""
+"""Plants secrets in every kind of input, then searches all places that unauthorized users could read."""
 
 import json
 import urllib.request
@@ -60,7 +60,7 @@ def canaries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Canaries]:
     with running_product(tmp_path_factory.mktemp("canaries")) as (servers, stack):
         key = manage("key", "admin", "canary", env=stack.env).stdout.strip()
         canaries = Canaries(servers, stack, key, {"a key": key})
-        for fill in (plant_in_users, plant_in_sign_on, plant_in_columns, plant_in_documents, plant_in_urls):
+        for fill in (plant_in_users, plant_in_single_sign_on, plant_in_columns, plant_in_documents, plant_in_urls):
             fill(canaries)
         yield canaries
 
@@ -79,7 +79,7 @@ def plant_in_users(canaries: Canaries) -> None:
     canaries.request("POST", "/rest/v1/table/user", {"login": "x" * 300, "password": canaries.plant("a new password")})
 
 
-def plant_in_sign_on(canaries: Canaries) -> None:
+def plant_in_single_sign_on(canaries: Canaries) -> None:
     """Signs in through a correct provider, and once with an unknown code."""
     with HostileProvider() as idp:
         idp.client_secret = ""
@@ -114,23 +114,23 @@ def plant_in_columns(canaries: Canaries) -> None:
 
 
 def plant_in_documents(canaries: Canaries) -> None:
-    text = {"text": f"{canaries.plant('a text')} printer", "metadata": {"note": canaries.plant("metadata")}}
-    canaries.request("POST", LOAD_PATH + "first", {**text, "wait": True})
-    canaries.request("POST", LOAD_PATH + "second", {**text, "wait": "perhaps"})
-    canaries.request("POST", LOAD_PATH + "third", {**text, "metadata": {"": text["text"]}})
+    body = {"text": f"{canaries.plant('a text')} printer", "metadata": {"note": canaries.plant("metadata")}}
+    canaries.request("POST", LOAD_PATH + "first", {**body, "wait": True})
+    canaries.request("POST", LOAD_PATH + "second", {**body, "wait": "perhaps"})
+    canaries.request("POST", LOAD_PATH + "third", {**body, "metadata": {"": body["text"]}})
     canaries.request("GET", f"/get_relevant_documents?collection_names=canaries&query={canaries.plant('a question')}")
     canaries.request(
         "GET", f"/get_relevant_documents?collection_names=canaries&query={canaries.secrets['a question']}&k=no"
     )
     with paused_worker(canaries.stack):  # its messages stay in the broker
         for doc_id in ("fourth", "fifth"):  # the worker has already asked for the first message
-            canaries.request("POST", LOAD_PATH + doc_id, {**text, "wait": False})
+            canaries.request("POST", LOAD_PATH + doc_id, {**body, "wait": False})
         canaries.in_broker = broker_contents(canaries.servers)
     canaries.request("DELETE", "/delete_document_from_collection?collection_name=canaries&id_value=first")
 
 
 def plant_in_urls(canaries: Canaries) -> None:
-    """Users put secrets by mistake into a URL, a header or the form of another page."""
+    """Secrets that users enter into a URL or the form of another page by mistake."""
     secret = canaries.plant("of an address")
     for path in ("/nowhere", "/rest/v1/table/task", "/login/", "/sso/callback/", "/healthz", "/admin/"):
         _, page = Browser(canaries.stack).get(f"{path}?password={secret}&token={secret}")
@@ -139,8 +139,8 @@ def plant_in_urls(canaries: Canaries) -> None:
 
 @contextmanager
 def paused_worker(stack: Stack) -> Iterator[None]:
-    main = stack.child(" worker ")
-    processes = [main, *main.children(recursive=True)]
+    parent = stack.child(" worker ")
+    processes = [parent, *parent.children(recursive=True)]
     for process in processes:
         process.suspend()
     try:
@@ -175,11 +175,11 @@ def history_texts(servers: SharedServers) -> str:
 
 
 def log_text(stack: Stack) -> str:
-    """What `up` says itself, the first password once, goes to the terminal."""
+    """The log lines of the processes, without what `up` prints to the terminal, such as the first password."""
     return "".join(line for line in stack.lines if " | " in line[:12])
 
 
-def test_no_secret_is_in_logs_broker_metrics_history_or_errors(canaries: Canaries):
+def test_logs_broker_metrics_history_and_errors_contain_no_secret(canaries: Canaries):
     places = {
         "log": log_text(canaries.stack),
         "broker": canaries.in_broker,
@@ -190,23 +190,23 @@ def test_no_secret_is_in_logs_broker_metrics_history_or_errors(canaries: Canarie
 
     assert all(len(text) > 1000 for text in places.values())
     assert len(canaries.refusals) > 10 and len(canaries.secrets) > 12
-    result = {
+    leaks = {
         (name, place) for name, secret in canaries.secrets.items() for place, text in places.items() if secret in text
     }
-    assert result == set()
+    assert leaks == set()
 
 
 def test_files_contain_only_the_secrets_stored_there(canaries: Canaries):
     data_folder = canaries.stack.data
-    texts = {
+    contents_by_path = {
         path: path.read_bytes() for path in data_folder.rglob("*") if path.is_file() and path.parent.name != "secrets"
     }
 
-    assert texts
-    result = {
+    assert contents_by_path
+    leaks = {
         (name, str(path.relative_to(data_folder)))
         for name, secret in canaries.secrets.items()
-        for path, text in texts.items()
+        for path, text in contents_by_path.items()
         if secret.encode() in text
     }
-    assert result == set()
+    assert leaks == set()

@@ -26,8 +26,8 @@ KNOWN_VARIABLES = {row.metadata["name"] for row in fields(env.Environment)} | {*
 PYTHON_VARIABLES = {"PATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
 
 
-def instructions_of(word: str) -> list[deployment.Instruction]:
-    return [instruction for instruction in deployment.last_stage() if instruction.word == word]
+def instructions_of(keyword: str) -> list[deployment.Instruction]:
+    return [instruction for instruction in deployment.last_stage() if instruction.keyword == keyword]
 
 
 # The image
@@ -35,14 +35,14 @@ def instructions_of(word: str) -> list[deployment.Instruction]:
 
 def test_image_contains_only_locked_packages():
     instructions = deployment.dockerfile()
-    run_commands = " && ".join(instruction.rest for instruction in instructions if instruction.word == "RUN")
+    run_commands = " && ".join(instruction.arguments for instruction in instructions if instruction.keyword == "RUN")
 
     assert run_commands.count(" install ") == 1
     for word in ("--require-hashes", "--only-binary :all:", "--requirement requirements.txt"):
         assert word in run_commands
-    assert not [instruction for instruction in instructions if instruction.word == "ADD"]
+    assert not [instruction for instruction in instructions if instruction.keyword == "ADD"]
     assert not [word for word in ("curl", "wget", "apt", "git ", "http") if word in run_commands]
-    assert {instruction.rest.split()[0] for instruction in instructions if instruction.word == "FROM"} == {
+    assert {instruction.arguments.split()[0] for instruction in instructions if instruction.keyword == "FROM"} == {
         "python:3.13-slim"
     }
 
@@ -85,10 +85,10 @@ def test_image_runs_as_an_ordinary_user_without_a_shell():
     (user,) = instructions_of("USER")
     (entry,), (command,) = instructions_of("ENTRYPOINT"), instructions_of("CMD")
 
-    assert user.rest not in ("root", "0") and int(user.rest.split(":")[0]) > 1000
+    assert user.arguments not in ("root", "0") and int(user.arguments.split(":")[0]) > 1000
     assert entry.exec_form() == ["python", "manage.py"]
     assert command.exec_form() == ["up", "--only", "web"]
-    assert [instruction.rest for instruction in instructions_of("STOPSIGNAL")] == ["SIGTERM"]
+    assert [instruction.arguments for instruction in instructions_of("STOPSIGNAL")] == ["SIGTERM"]
 
 
 def test_image_sets_only_variables_that_exist():
@@ -128,7 +128,7 @@ def test_image_contents_are_enough_to_start(tmp_path: Path):
 
 def test_health_check_fails_without_a_response(tmp_path: Path):
     (check,) = instructions_of("HEALTHCHECK")
-    program, *words = json.loads(check.rest.partition(" CMD ")[2])
+    program, *words = json.loads(check.arguments.partition(" CMD ")[2])
 
     result = subprocess.run(
         [sys.executable, *words],
@@ -156,7 +156,7 @@ def own_services(services: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any
     return {name: service for name, service in services.items() if service.get("image") == "servicebase"}
 
 
-def test_every_part_runs_and_web_twice(own_services: dict[str, dict[str, Any]]):
+def test_every_component_runs_and_web_twice(own_services: dict[str, dict[str, Any]]):
     default = deployment.last_stage()[-1].exec_form()
     commands = [service.get("command", default) for service in own_services.values()]
 
@@ -164,10 +164,10 @@ def test_every_part_runs_and_web_twice(own_services: dict[str, dict[str, Any]]):
     assert sorted(command[2] for command in commands) == sorted([*up.PARTS, "web"])
 
 
-def test_every_variable_of_every_part_exists_and_no_secret_is_written_down(own_services: dict[str, dict[str, Any]]):
+def test_every_variable_of_every_service_exists_and_contains_no_secret(own_services: dict[str, dict[str, Any]]):
     declared = deployment.compose_file()["secrets"]
     for name, service in own_services.items():
-        values = deployment.part_environment(service)
+        values = deployment.service_environment(service)
         assert set(values) <= KNOWN_VARIABLES, name
         assert not set(values) & {
             row.metadata["name"] for row in fields(env.Environment) if row.metadata["is_secret"]
@@ -186,7 +186,7 @@ def test_web_hosts_drain_requests_and_trust_only_the_proxy(
         assert own_services[name]["networks"]["inside"]["ipv4_address"] == address
         assert int(own_services[name]["stop_grace_period"].removesuffix("s")) > up.DRAIN_S
     for service in own_services.values():
-        assert deployment.part_environment(service)["SVC_TRUSTED_PROXIES"] == proxy
+        assert deployment.service_environment(service)["SVC_TRUSTED_PROXIES"] == proxy
     network = ipaddress.ip_network(subnet["subnet"])
     assert all(ipaddress.ip_address(address) in network for address in (*hosts.values(), proxy))
 
@@ -197,9 +197,9 @@ def test_servers_have_volumes_and_an_internal_network(services: dict[str, dict[s
     assert database["image"] == "pgvector/pgvector:pg18"
     assert database["volumes"] == ["database:/var/lib/postgresql"]  # the data folder of version 18
     assert broker["image"] == "valkey/valkey:9" and broker["volumes"] == ["broker:/data"]
-    words = broker["command"]
-    assert words[words.index("--appendonly") + 1] == "yes"
-    assert words[words.index("--maxmemory-policy") + 1] == "noeviction"
+    broker_command = broker["command"]
+    assert broker_command[broker_command.index("--appendonly") + 1] == "yes"
+    assert broker_command[broker_command.index("--maxmemory-policy") + 1] == "noeviction"
     for server in (database, broker):
         assert set(server["networks"]) == {"data"} and "ports" not in server
     assert deployment.compose_file()["networks"]["data"]["internal"] is True
@@ -207,20 +207,20 @@ def test_servers_have_volumes_and_an_internal_network(services: dict[str, dict[s
 
 def test_created_secrets_are_valid_in_production(tmp_path: Path, own_services: dict[str, dict[str, Any]]):
     shutil.copytree(ROOT / "compose", tmp_path / "compose", ignore=shutil.ignore_patterns("secrets", "production.env"))
-    result = subprocess.run([tmp_path / "compose" / "make-secrets"], capture_output=True, text=True, check=True)
+    completed = subprocess.run([tmp_path / "compose" / "make-secrets"], capture_output=True, text=True, check=True)
     folder = tmp_path / "compose" / "secrets"
     secrets_before = {path.name: path.read_text() for path in folder.iterdir()}
 
-    values = {**deployment.image_environment(), **deployment.part_environment(own_services["web-1"])}
-    text = env.read({name: value.replace("/run/secrets", str(folder)) for name, value in values.items()})
+    values = {**deployment.image_environment(), **deployment.service_environment(own_services["web-1"])}
+    settings = env.read({name: value.replace("/run/secrets", str(folder)) for name, value in values.items()})
 
-    production_checks.refuse_unsafe_settings(text)
-    assert text.is_production and [Fernet(key) for key in text.secret_keys]
-    assert text.database_url is not None and urlsplit(text.database_url).password == secrets_before["database_password"]
-    assert text.admin_password == secrets_before["admin_password"]
+    production_checks.refuse_unsafe_settings(settings)
+    assert settings.is_production and [Fernet(key) for key in settings.secret_keys]
+    assert settings.database_url and urlsplit(settings.database_url).password == secrets_before["database_password"]
+    assert settings.admin_password == secrets_before["admin_password"]
     assert folder.stat().st_mode & 0o077 == 0
     assert set(deployment.compose_file()["secrets"]) == set(secrets_before)
-    assert all(value not in result.stdout for value in secrets_before.values())
+    assert all(value not in completed.stdout for value in secrets_before.values())
     subprocess.run([tmp_path / "compose" / "make-secrets"], capture_output=True, check=True)
     assert {path.name: path.read_text() for path in folder.iterdir()} == secrets_before
 

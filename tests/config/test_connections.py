@@ -1,4 +1,4 @@
-"""Database connections of the web threads: kept, checked before use, and dropped if the server closed them."""
+"""Database connections of web threads are kept, checked before use, and replaced if the server closed them."""
 
 import gc
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from tests.config.stack import eventually
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def end_by_server(pid: int) -> None:
+def terminate_backend(pid: int) -> None:
     with psycopg.connect(connection.connection.info.dsn, autocommit=True) as other_connection:
         other_connection.execute("SELECT pg_terminate_backend(%s)", [pid])
         while other_connection.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid]).fetchone():
@@ -27,7 +27,7 @@ def test_connection_closed_by_the_server_is_detected_without_a_query(db: Any):
         (pid,) = cursor.fetchone()
     assert connection.is_usable()
 
-    end_by_server(pid)
+    terminate_backend(pid)
 
     assert not connection.is_usable()
     connection.close()
@@ -43,20 +43,20 @@ def test_connection_with_a_pending_notice_is_kept(db: Any):
 
 
 @pytest.fixture
-def disabled_collector() -> Iterator[None]:
+def disabled_garbage_collection() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
 
 
-def test_connection_is_closed_with_its_thread(disabled_collector: None):
-    """The web server ends idle threads and begins new ones."""
-    results: list[int] = []
+def test_connection_is_closed_with_its_thread(disabled_garbage_collection: None):
+    """The web server ends idle threads and starts new ones."""
+    pids: list[int] = []
 
     def query_and_signal() -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_backend_pid()")
-            results.append(cursor.fetchone()[0])
+            pids.append(cursor.fetchone()[0])
 
     thread = Thread(target=query_and_signal)
     thread.start()
@@ -64,7 +64,7 @@ def test_connection_is_closed_with_its_thread(disabled_collector: None):
 
     def connection_exists() -> bool:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", results)
+            cursor.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", pids)
             return cursor.fetchone() is not None
 
     eventually(lambda: not connection_exists(), within_s=10)

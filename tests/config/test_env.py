@@ -30,7 +30,7 @@ INVALID_VALUES = {
 @pytest.mark.parametrize(
     ("name", "value"), [(name, value) for name, values in INVALID_VALUES.items() for value in values]
 )
-def test_invalid_value_names_the_expected_form(name: str, value: str):
+def test_error_of_an_invalid_value_states_the_expected_form(name: str, value: str):
     with pytest.raises(ConfigurationError, match=rf"^{name} must .*\.$"):
         env.read({name: value})
 
@@ -49,8 +49,8 @@ def test_embedding_provider_needs_a_model_and_a_url_or_a_key():
     with pytest.raises(ConfigurationError, match="OPENAI_BASE_URL or OPENAI_API_KEY"):
         env.read({**variables, "SVC_EMBEDDING_MODEL": "m"})
 
-    text = env.read({**variables, "SVC_EMBEDDING_MODEL": "m", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1/"})
-    assert (text.openai_base_url, text.embedding_batch) == ("http://127.0.0.1:1/v1", 64)
+    environment = env.read({**variables, "SVC_EMBEDDING_MODEL": "m", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1/"})
+    assert (environment.openai_base_url, environment.embedding_batch) == ("http://127.0.0.1:1/v1", 64)
 
 
 def test_password_in_the_providers_url_is_refused_and_not_repeated():
@@ -60,7 +60,7 @@ def test_password_in_the_providers_url_is_refused_and_not_repeated():
     assert "canary" not in str(error.value)
 
 
-def test_sizes_of_postgresql_may_follow_commas_and_spaces():
+def test_postgresql_sizes_may_be_separated_by_commas_and_spaces():
     environment = env.read({"SVC_POSTGRES_SIZES": "shared_buffers=2GB, max_wal_size=512MB"})
 
     assert environment.postgres_sizes == ("shared_buffers=2GB", "max_wal_size=512MB")

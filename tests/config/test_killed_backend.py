@@ -50,7 +50,7 @@ class Product:
             replies.append(Reply(sent_at, status))
 
     def processes(self) -> set[int]:
-        """The processes of the service, without those of PostgreSQL."""
+        """The process ids of the service, without PostgreSQL."""
         parents = (self.stack.child("web_server"), self.stack.child(" worker "), self.stack.beat())
         return {process.pid for part in parents for process in (part, *part.children())}
 
@@ -71,7 +71,7 @@ def test_requests_are_answered_as_soon_as_postgresql_accepts_connections(running
     eventually(lambda: "beat_leads" in running_product.stack.output and running_product.stack.get("/readyz") == 200)
     processes_before, is_over, replies = running_product.processes(), threading.Event(), list[Reply]()
     with ThreadPoolExecutor(CALLER_COUNT) as pool:
-        calling = [pool.submit(running_product.write_until, is_over, replies) for _ in range(CALLER_COUNT)]
+        futures = [pool.submit(running_product.write_until, is_over, replies) for _ in range(CALLER_COUNT)]
         try:
             eventually(lambda: len(replies) > 10 * CALLER_COUNT)
             with psycopg.connect(running_product.database) as link:
@@ -83,8 +83,8 @@ def test_requests_are_answered_as_soon_as_postgresql_accepts_connections(running
             eventually(lambda: len([reply for reply in replies if reply.sent_at > accepting_since]) > 10 * CALLER_COUNT)
         finally:
             is_over.set()
-    for thread in calling:
-        thread.result()
+    for future in futures:
+        future.result()
 
     assert {reply.status for reply in replies} == {201, 503}
     assert {reply.status for reply in replies if reply.sent_at > accepting_since} == {201}

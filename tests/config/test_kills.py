@@ -17,7 +17,7 @@ from tests.support.nightly import choose_seed, scaled_count
 pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
 CALLER_COUNT = 6
-# More than the kills need, and the limit of a nightly part.
+# The limit of a nightly part, which is longer than the kills take.
 MAX_DURATION_S = 40 * 60.0
 POSTGRES_KILLS, WORKER_KILLS = 50, 200
 

@@ -1,4 +1,4 @@
-"""What a process imports before its first request, which costs time and memory at every start."""
+"""What a process imports before its first request; each import costs time and memory at every start."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import pytest
 
 from config.env import ROOT
 
-# Slow to import and rarely needed, so the first request that needs them imports them.
+# Slow imports that are rarely needed, so the first request that needs them imports them.
 HEAVY_PACKAGES = (
     "numpy",
     "tokenizers",
@@ -22,7 +22,7 @@ HEAVY_PACKAGES = (
     "docx",
     "bs4",
 )
-# Libraries import these at their start if they are installed.
+# Libraries import these packages at start if they are installed.
 OPTIONAL_IMPORTS = ("rich", "pygments", "transformers", "torch")
 
 LOAD_TASKS = "from config.celery import app; app.loader.import_default_modules()"
@@ -44,7 +44,7 @@ def test_rarely_used_libraries_are_not_imported_at_start(part: str):
     assert completed.stdout.strip() == "[]", completed.stdout + completed.stderr
 
 
-def test_lock_has_no_package_that_is_imported_because_it_is_installed():
+def test_lock_has_no_package_that_libraries_import_if_installed():
     names = set(re.findall(r"^([\w.-]+)==", (ROOT / "requirements.txt").read_text(), re.MULTILINE))
 
     assert len(names) > 50 and names.isdisjoint(OPTIONAL_IMPORTS)

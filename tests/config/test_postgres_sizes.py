@@ -13,11 +13,11 @@ from config.runtime.embedded_servers import Postgres
 MB = 1024**2
 
 
-def test_every_size_can_be_chosen():
+def test_every_size_can_be_configured():
     assert tuple(postgres_sizes.default_sizes(0, 0)) == env_parsers.SIZES
 
 
-def test_small_and_large_machines_stay_within_the_bounds():
+def test_default_sizes_stay_within_the_bounds_on_any_machine():
     small_sizes, large_sizes = (
         postgres_sizes.default_sizes(256 * MB, 100 * MB),
         postgres_sizes.default_sizes(512 * 1024 * MB, 8 * 1024 * 1024 * MB),
@@ -46,15 +46,15 @@ def test_memory_limit_of_a_container_is_respected(tmp_path: Path, monkeypatch: p
     assert postgres_sizes.available_memory_bytes() == 300 * MB
 
 
-def test_chosen_size_replaces_the_default(tmp_path: Path):
-    words = Postgres(DataFolder(tmp_path), ["work_mem=7MB"]).command()
+def test_configured_size_replaces_the_default(tmp_path: Path):
+    arguments = Postgres(DataFolder(tmp_path), ["work_mem=7MB"]).command()
 
-    sizes = [word for word in words if word.startswith("work_mem=")]
+    sizes = [word for word in arguments if word.startswith("work_mem=")]
     assert len(sizes) == 2 and sizes[-1] == "work_mem=7MB"
 
 
 @pytest.mark.django_db
-def test_running_server_has_the_sizes():
+def test_running_server_uses_the_sizes():
     with connection.cursor() as cursor:
         cursor.execute("SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", [["shared_buffers", "work_mem"]])
         settings = dict(cursor.fetchall())

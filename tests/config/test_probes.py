@@ -1,4 +1,4 @@
-"""Probes may use IP addresses; people and scripts must use a host name."""
+"""Health probes may use any host name or IP address; other requests must use an allowed host name."""
 
 import io
 from typing import Any
@@ -9,8 +9,8 @@ from django.test import Client
 
 pytestmark = pytest.mark.django_db
 
-# The name, and how the call that `up` prints then goes.
-FOREIGN_CALLS = [
+# The allowed host names, and the URL that `up` then prints.
+PRINTED_CALLS = [
     (["service.example.com"], "https://service.example.com/api/me"),
     (["service.example.com", "127.0.0.1"], "http://127.0.0.1:8000/api/me"),
 ]
@@ -26,7 +26,7 @@ def test_other_requests_with_a_foreign_host_name_are_refused(path: str):
     assert Client().get(path, HTTP_HOST="10.0.0.7:8000").status_code == 400
 
 
-@pytest.mark.parametrize(("names", "call"), FOREIGN_CALLS)
+@pytest.mark.parametrize(("names", "call"), PRINTED_CALLS)
 def test_first_call_uses_an_allowed_host_name(names: list[str], call: str, settings: Any):
     settings.BASE_URL, settings.ALLOWED_HOSTS = "https://service.example.com", names
     output = io.StringIO()

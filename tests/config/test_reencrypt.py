@@ -47,7 +47,7 @@ def connection_with_secrets() -> OidcSetting:
 
 
 class TestProductTables:
-    def test_can_be_read_with_only_the_new_key(self, use_keys: Any, bob: User):
+    def test_secrets_of_product_tables_can_be_read_with_only_the_new_key(self, use_keys: Any, bob: User):
         setting = connection_with_secrets()
         session = ProviderSession.begin(bob, setting, {"iss": "https://i", "sub": "s"}, "id-token")
         version, history_count = setting.refreshed().sys_version, setting.history.count()
@@ -104,7 +104,7 @@ class TestProductTables:
         reencrypt()
         assert setting.refreshed().decrypted_client_secret == "set just now"
 
-    def test_more_rows_than_one_batch(self, use_keys: Any, bob: User, monkeypatch: Any):
+    def test_all_batches_are_reencrypted(self, use_keys: Any, bob: User, monkeypatch: Any):
         monkeypatch.setattr(reencryption, "BATCH_SIZE", 2)
         setting = make_connection()
         for number in range(5):

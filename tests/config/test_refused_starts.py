@@ -102,7 +102,7 @@ def test_data_folder_that_cannot_be_created_is_refused(command: str, tmp_path: P
     assert f"The data folder {tmp_path}/file/data is not writable (Not a directory). Check its owner" in message
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can write to every folder")
 def test_read_only_folder_is_refused(tmp_path: Path):
     tmp_path.chmod(0o500)
 

@@ -101,7 +101,7 @@ def test_unchanged_lock_installs_nothing(run_script: ModuleType, monkeypatch):
     Path(run_script.PYTHON).touch()
     product = run_script.hash_lock_files("requirements.txt")
     run_script.write_installed_hashes({"product": product, "tools": None})
-    monkeypatch.setattr(run_script, "install", lambda lock: pytest.fail("it installed"))
+    monkeypatch.setattr(run_script, "install", lambda lock: pytest.fail("packages were installed"))
 
     run_script.ensure_packages(False)
 
@@ -165,9 +165,9 @@ def test_failed_installation_is_reported(run_script: ModuleType, monkeypatch, ca
 
 def test_excluded_packages_are_in_no_lock():
     excluded_packages = re.findall(r"^([\w.-]+)", (ROOT / "requirements-excluded.in").read_text(), re.MULTILINE)
-    locked = [(ROOT / name).read_text() for name in ("requirements.txt", "requirements-dev.txt")]
+    locks = [(ROOT / name).read_text() for name in ("requirements.txt", "requirements-dev.txt")]
 
-    assert excluded_packages and not [name for name in excluded_packages for lock in locked if f"\n{name}==" in lock]
+    assert excluded_packages and not [name for name in excluded_packages for lock in locks if f"\n{name}==" in lock]
 
 
 def test_every_package_of_the_lock_has_hashes():

@@ -1,4 +1,4 @@
-"""What callers see while PostgreSQL or Valkey is unavailable or full, and the recovery afterwards."""
+"""Responses while PostgreSQL or Valkey is unavailable or has no free connections, and the recovery."""
 
 import http.client
 import json
@@ -59,7 +59,7 @@ class Hosts:
         return document
 
     def processes(self) -> dict[int, psutil.Process]:
-        """The processes of web, worker and beat, without the worker's children, which end to free memory."""
+        """The processes of web, worker and beat, except children of the worker, which may end to free memory."""
         return {
             child.pid: child
             for host in (self.web, self.worker, self.beat)
@@ -75,18 +75,18 @@ def hosts(servers: SharedServers, start_component: ComponentStarter) -> Hosts:
     beat_stack.wait_for("beat_leads")
     key = manage("key", "admin", "test", env=web_stack.env).stdout.strip()
     hosts = Hosts(servers, web_stack, worker_stack, beat_stack, key)
-    eventually(lambda: check_all_work(hosts))
+    eventually(lambda: is_everything_ready(hosts))
     return hosts
 
 
-def check_all_work(hosts: Hosts) -> bool:
-    result = hosts.readiness()
+def is_everything_ready(hosts: Hosts) -> bool:
+    probe = hosts.readiness()
     states = ("database", "migrations", "vector", "broker", "worker", "beat")
-    return result["status"] == "ready" and all(result[name] == "ok" for name in states) and hosts.me().status == 200
+    return probe["status"] == "ready" and all(probe[name] == "ok" for name in states) and hosts.me().status == 200
 
 
 def is_retry_response(response: TimedResponse) -> bool:
-    """Whether the response tells programs to retry."""
+    """Whether the response is a 503 that tells programs when to retry."""
     return (
         response.status == 503
         and int(response.headers["retry-after"]) > 0
@@ -96,7 +96,7 @@ def is_retry_response(response: TimedResponse) -> bool:
 
 
 def test_three_hosts_with_one_part_each_are_one_service(hosts: Hosts):
-    assert check_all_work(hosts)
+    assert is_everything_ready(hosts)
 
 
 OUTAGES = [
@@ -117,28 +117,28 @@ def test_lost_postgresql_gives_503_until_it_returns(hosts: Hosts, signal_number:
         eventually(lambda: is_retry_response(hosts.me()), within_s=10)
         # The last result of a probe is cached for a second.
         eventually(lambda: hosts.get("/readyz").status == 503, within_s=5)
-        actual = {path: hosts.get(path, accept="text/html") for path in PATHS}
+        responses = {path: hosts.get(path, accept="text/html") for path in PATHS}
         assert hosts.get("/healthz").status == 200
-        assert actual["/"].status == 503 and "<html" in actual["/"].body and actual["/"].headers["retry-after"]
-        assert {path: probe.status for path, probe in actual.items() if probe.status == 500} == {}
-        assert max(probe.took_s for probe in actual.values()) < 3
+        assert responses["/"].status == 503 and "<html" in responses["/"].body and responses["/"].headers["retry-after"]
+        assert {path: probe.status for path, probe in responses.items() if probe.status == 500} == {}
+        assert max(probe.took_s for probe in responses.values()) < 3
         eventually(lambda: hosts.me().status == 503 and time.monotonic() > ends_at)
     finally:
         hosts.servers.start_postgres()
 
     eventually(lambda: hosts.me().status == 200, within_s=6)
-    eventually(lambda: check_all_work(hosts))
-    recovered_at = clock_of_hosts(hosts)
-    eventually(lambda: min(heartbeat_count(hosts).values()) > recovered_at)
+    eventually(lambda: is_everything_ready(hosts))
+    recovered_at = database_time(hosts)
+    eventually(lambda: min(heartbeat_times(hosts).values()) > recovered_at)
     assert processes_before.keys() - hosts.processes().keys() == set(), "a process was restarted"
 
 
-def heartbeat_count(hosts: Hosts) -> dict[str, float]:
+def heartbeat_times(hosts: Hosts) -> dict[str, float]:
     with psycopg.connect(hosts.servers.postgres.url) as link:
         return dict(link.execute("SELECT name, extract(epoch FROM at)::float FROM system_heartbeat").fetchall())
 
 
-def clock_of_hosts(hosts: Hosts) -> float:
+def database_time(hosts: Hosts) -> float:
     with psycopg.connect(hosts.servers.postgres.url) as link:
         row = link.execute("SELECT extract(epoch FROM clock_timestamp())::float").fetchone()
     assert row is not None
@@ -157,14 +157,14 @@ def test_requests_work_without_valkey_and_tasks_run_afterwards(hosts: Hosts):
     finally:
         hosts.servers.start_valkey()
 
-    recovered_at = clock_of_hosts(hosts)
-    eventually(lambda: min(heartbeat_count(hosts).values()) > recovered_at)
-    eventually(lambda: check_all_work(hosts))
+    recovered_at = database_time(hosts)
+    eventually(lambda: min(heartbeat_times(hosts).values()) > recovered_at)
+    eventually(lambda: is_everything_ready(hosts))
 
 
 @contextmanager
 def exhausted_connections(hosts: Hosts) -> Iterator[Callable[[], bool]]:
-    """Takes all connections of PostgreSQL, and those of the web host; again when called, as a task may free one."""
+    """Takes all connections of PostgreSQL; the yielded function repeats this, as a task may have freed one."""
     url = hosts.servers.postgres.url
     with ExitStack() as stack:
         first_connection = stack.enter_context(psycopg.connect(url, autocommit=True))
@@ -193,7 +193,7 @@ def take_one_connection(url: str) -> "psycopg.Connection[Any] | None":
 
 def test_exhausted_connections_give_503_within_two_seconds(hosts: Hosts):  # X07
     with exhausted_connections(hosts) as exhaust:
-        without_database = {
+        responses = {
             "a probe": hosts.get("/healthz"),
             "no credentials": hosts.get("/api/me"),
             "a key of another form": hosts.get("/api/me", "Bearer eyJhbGciOiJIUzI1NiJ9.e30.c2ln"),
@@ -203,14 +203,14 @@ def test_exhausted_connections_give_503_within_two_seconds(hosts: Hosts):  # X07
         # A key is cached for a second.
         refusal = eventually(lambda: exhaust() and (response := hosts.me()).status != 200 and response, within_s=10)
 
-    assert {name: probe.status for name, probe in without_database.items()} == {
+    assert {name: probe.status for name, probe in responses.items()} == {
         "a probe": 200,
         "no credentials": 401,
         "a key of another form": 401,
         "no Base64": 401,
         "a long query": 414,
     }
-    assert max(probe.took_s for probe in without_database.values()) < 1
+    assert max(probe.took_s for probe in responses.values()) < 1
     assert is_retry_response(refusal) and refusal.took_s < 3
     eventually(lambda: hosts.me().status == 200, within_s=10)
 
@@ -219,8 +219,8 @@ def test_request_waits_at_most_two_seconds_for_a_lock(hosts: Hosts):
     with psycopg.connect(hosts.servers.postgres.url) as link:
         link.execute("LOCK TABLE accounts_access_key IN ACCESS EXCLUSIVE MODE")
         eventually(lambda: hosts.me().status != 200, within_s=10)  # a key is cached for a second
-        blocked = hosts.me()
+        refusal = hosts.me()
         link.rollback()
 
-    assert is_retry_response(blocked) and 1.5 < blocked.took_s < 3
+    assert is_retry_response(refusal) and 1.5 < refusal.took_s < 3
     assert hosts.me().status == 200

@@ -20,7 +20,7 @@ PeriodicTask.objects.create(name="tick", task="system.tasks.beat_of_worker", int
 
 
 def scheduled_messages(servers: SharedServers) -> list[str]:
-    """The sender of each message in the queue; no worker runs, so all messages stay there."""
+    """The sender of each message in the queue. No worker is running, so all messages stay there."""
     with redis.Redis.from_url(servers.valkey.url) as broker:
         messages: list[Any] = broker.lrange("servicebase", 0, -1)
     headers = [json.loads(message)["headers"] for message in messages]
@@ -61,8 +61,8 @@ def test_single_part_requires_shared_keys(missing_variable: str, tmp_path: Path)
 def test_second_beat_takes_over_and_tasks_run_once(servers: SharedServers, start_component: ComponentStarter):  # X18
     leader = start_component("beat")
     leader.wait_for("beat_leads")
-    follower = start_component("beat")
-    follower.wait_for("beat_follows")
+    standby = start_component("beat")
+    standby.wait_for("beat_follows")
     assert manage("shell", "-c", EVERY_SECOND_SCRIPT, env=leader.env).returncode == 0
     eventually(lambda: len(scheduled_messages(servers)) >= 5)
 
@@ -70,9 +70,9 @@ def test_second_beat_takes_over_and_tasks_run_once(servers: SharedServers, start
 
     leader.kill_all()
 
-    follower.wait_for("beat_leads", within_s=10)
+    standby.wait_for("beat_leads", within_s=10)
     eventually(
-        lambda: any(message.startswith(origin_of(follower)) for message in scheduled_messages(servers)), within_s=10
+        lambda: any(message.startswith(origin_of(standby)) for message in scheduled_messages(servers)), within_s=10
     )
 
 

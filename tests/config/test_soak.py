@@ -36,7 +36,7 @@ def soaked_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SoakedSta
 def test_acknowledged_writes_exist_once_after_faults(soaked_stack: SoakedStack):  # C33, C36, C38
     result = soaked_stack.soak
     assert result.tally.errors == []
-    assert result.tally.unexpected_refusals == {}, "refused although nothing was away"
+    assert result.tally.unexpected_refusals == {}, "requests were refused although no component was unavailable"
     assert (len(result.fault_lines), result.sign_in_count > 0) == (4, True)
     assert all(workload.acknowledged_write_count for workload in result.workloads)
 

@@ -22,7 +22,7 @@ STUBBORN_COMMAND = [
     "-c",
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)",
 ]
-# The last line is written while the relay pauses after the previous one.
+# The last line is written while the relay waits after the previous line.
 TALKATIVE_SCRIPT = """
 import signal, sys, time
 def stop(*_):
@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> DataFolder:
 
 
 class WatchedSupervisor(Supervisor):
-    """Runs in a thread; `results` gets the exit code."""
+    """A supervisor that runs in a thread; its exit code is added to `results`."""
 
     def begin(self) -> None:
         self.results: list[str] = []
@@ -199,10 +199,10 @@ threading.Event().wait(60)
 
 
 def test_lock_ends_with_its_holder(folder: DataFolder):
-    held_values = folder.lock("up")
+    lock_descriptor = folder.lock("up")
     with pytest.raises(AlreadyRunning, match=f"process {os.getpid()}"):
         folder.lock("up")
-    os.close(held_values)
+    os.close(lock_descriptor)
 
     os.close(folder.lock("up"))
 

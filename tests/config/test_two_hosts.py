@@ -18,7 +18,7 @@ from bench.soak.sign_ins import Browser, provider_with_new_users
 from tests.collections_app.ingest.stack.product import UNFINISHED
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, StackResponse, eventually, manage
-from tests.config.wire import Wire
+from tests.config.tcp_proxy import TcpProxy
 
 pytestmark = pytest.mark.stack
 
@@ -36,21 +36,21 @@ class Host:
     """One of the two hosts, with its own connections to the servers."""
 
     def __init__(self, folder: Path, servers: SharedServers, **variables: str) -> None:
-        self.to_postgres = Wire(servers.folder.sockets / ".s.PGSQL.5432")
-        self.to_valkey = Wire(servers.valkey.socket)
+        self.postgres_proxy = TcpProxy(servers.folder.sockets / ".s.PGSQL.5432")
+        self.valkey_proxy = TcpProxy(servers.valkey.socket)
         server_urls = {
-            "DATABASE_URL": f"postgresql://servicebase@127.0.0.1:{self.to_postgres.port}/servicebase",
-            "REDIS_URL": f"redis://127.0.0.1:{self.to_valkey.port}/0",
+            "DATABASE_URL": f"postgresql://servicebase@127.0.0.1:{self.postgres_proxy.port}/servicebase",
+            "REDIS_URL": f"redis://127.0.0.1:{self.valkey_proxy.port}/0",
         }
         self.stack = Stack(folder, **{**servers.environ, **server_urls, **variables})
 
     def disconnect(self) -> None:
-        self.to_postgres.disconnect()
-        self.to_valkey.disconnect()
+        self.postgres_proxy.disconnect()
+        self.valkey_proxy.disconnect()
 
     def reconnect(self) -> None:
-        self.to_valkey.reconnect()
-        self.to_postgres.reconnect()
+        self.valkey_proxy.reconnect()
+        self.postgres_proxy.reconnect()
 
     @property
     def leadership_count(self) -> int:
@@ -58,7 +58,7 @@ class Host:
 
     @property
     def is_leader(self) -> bool:
-        """Whether the last log line of its beat reports that it leads."""
+        """Whether the last status of its beat in the log is that it leads."""
         return re.findall("beat_(leads|follows|cannot_lead)", self.stack.output)[-1:] == ["leads"]
 
     def end(self) -> None:
@@ -66,8 +66,8 @@ class Host:
             if self.stack.process.poll() is None:
                 self.stack.stop()
         self.stack.end()
-        self.to_postgres.end()
-        self.to_valkey.end()
+        self.postgres_proxy.end()
+        self.valkey_proxy.end()
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Hosts:
     second: Host
     key: str = ""
 
-    def leader_and_follower(self) -> tuple[Host, Host]:
+    def leader_and_standby(self) -> tuple[Host, Host]:
         """The host whose beat leads, and the other host."""
         eventually(lambda: self.first.is_leader != self.second.is_leader)
         return (self.first, self.second) if self.first.is_leader else (self.second, self.first)
@@ -113,7 +113,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
         servers.end()
 
 
-def responses_until(host: Host, method: str, path: str, body: Any = None, *, key: str, **headers: str) -> StackResponse:
+def call_and_check(host: Host, method: str, path: str, body: Any = None, *, key: str, **headers: str) -> StackResponse:
     response = host.stack.call(method, path, body, key=key, **headers)
     assert response.status < 300, response
     return response
@@ -130,19 +130,19 @@ def test_new_tables_and_columns_are_visible_on_the_other_host(hosts: Hosts):
     assert hosts.second.stack.call("GET", "/rest/v1/table/incident", key=key).status == 404
 
     table = only_record(
-        responses_until(hosts.first, "POST", TABLES_PATH, {"name": "incident", "label": "Incident"}, key=key)
+        call_and_check(hosts.first, "POST", TABLES_PATH, {"name": "incident", "label": "Incident"}, key=key)
     )
-    assert responses_until(hosts.second, "GET", "/rest/v1/table/incident", key=key).body["data"] == []
+    assert call_and_check(hosts.second, "GET", "/rest/v1/table/incident", key=key).body["data"] == []
 
     column = {"table": table["sys_id"], "name": "cause", "label": "Cause", "type": "string"}
-    responses_until(hosts.second, "POST", COLUMNS_PATH, column, key=key)
-    responses = responses_until(
+    call_and_check(hosts.second, "POST", COLUMNS_PATH, column, key=key)
+    responses = call_and_check(
         hosts.first, "POST", "/rest/v1/table/incident", {"cause": "A filter is clogged"}, key=key
     )
     assert only_record(responses)["cause"] == "A filter is clogged"
 
-    responses_until(hosts.second, "DELETE", f"/rest/v1/table/incident/{only_record(responses)['sys_id']}", key=key)
-    responses_until(hosts.first, "DELETE", f"{TABLES_PATH}/{table['sys_id']}", key=key)
+    call_and_check(hosts.second, "DELETE", f"/rest/v1/table/incident/{only_record(responses)['sys_id']}", key=key)
+    call_and_check(hosts.first, "DELETE", f"{TABLES_PATH}/{table['sys_id']}", key=key)
     assert hosts.second.stack.call("GET", "/rest/v1/table/incident", key=key).status == 404
 
 
@@ -152,18 +152,18 @@ def test_new_rules_apply_on_the_other_host(hosts: Hosts):
     assert hosts.second.stack.call("GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=other_key).body["data"] == []
 
     rule = {"operation": "read", "table": str(task), "condition": "priority=1"}
-    created_rule = only_record(responses_until(hosts.first, "POST", RULES_PATH, rule, key=hosts.key))
-    assert responses_until(hosts.second, "GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=other_key).body["data"]
+    created_rule = only_record(call_and_check(hosts.first, "POST", RULES_PATH, rule, key=hosts.key))
+    assert call_and_check(hosts.second, "GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=other_key).body["data"]
 
-    responses_until(hosts.second, "PATCH", f"{RULES_PATH}/{created_rule['sys_id']}", {"active": False}, key=hosts.key)
+    call_and_check(hosts.second, "PATCH", f"{RULES_PATH}/{created_rule['sys_id']}", {"active": False}, key=hosts.key)
     assert (
-        responses_until(hosts.first, "GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=other_key).body["data"] == []
+        call_and_check(hosts.first, "GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=other_key).body["data"] == []
     )
 
 
 def test_key_revoked_on_one_host_is_refused_on_the_other_within_a_second(hosts: Hosts):
     other_key = manage("key", "somebody", "gone", env=hosts.first.stack.env).stdout.strip()
-    assert responses_until(hosts.second, "GET", "/api/me", key=other_key).body["login"] == "somebody"
+    assert call_and_check(hosts.second, "GET", "/api/me", key=other_key).body["login"] == "somebody"
 
     hosts.rows("DELETE FROM accounts_access_key WHERE name = 'gone'")
     time.sleep(CACHE_TTL_S)  # that long it may go on
@@ -173,21 +173,21 @@ def test_key_revoked_on_one_host_is_refused_on_the_other_within_a_second(hosts: 
 
 def test_user_deactivated_on_one_host_is_refused_on_the_other_within_a_second(hosts: Hosts):
     other_key = manage("key", "somebody", "inactive", env=hosts.first.stack.env).stdout.strip()
-    assert responses_until(hosts.second, "GET", "/api/me", key=other_key).body["login"] == "somebody"
+    assert call_and_check(hosts.second, "GET", "/api/me", key=other_key).body["login"] == "somebody"
     (user_id,) = hosts.rows("SELECT sys_id FROM public.user WHERE login = 'somebody'")[0]
     person = f"/rest/v1/table/user/{user_id}"
 
-    responses_until(hosts.first, "PATCH", person, {"active": False}, key=hosts.key)
+    call_and_check(hosts.first, "PATCH", person, {"active": False}, key=hosts.key)
     time.sleep(CACHE_TTL_S)
 
     assert hosts.second.stack.call("GET", "/api/me", key=other_key).status == 401
-    responses_until(hosts.second, "PATCH", person, {"active": True}, key=hosts.key)
+    call_and_check(hosts.second, "PATCH", person, {"active": True}, key=hosts.key)
 
 
-def test_write_sent_to_both_hosts_is_done_once(hosts: Hosts):
+def test_write_sent_to_both_hosts_is_executed_once(hosts: Hosts):
     headers = {"Idempotency-Key": "one-write-for-both"}
     sys_ids = [
-        only_record(responses_until(host, "POST", TASKS_PATH, {"short_description": "Once"}, key=hosts.key, **headers))[
+        only_record(call_and_check(host, "POST", TASKS_PATH, {"short_description": "Once"}, key=hosts.key, **headers))[
             "sys_id"
         ]
         for host in (hosts.first, hosts.second)
@@ -212,28 +212,28 @@ def test_sign_in_can_begin_on_one_host_and_end_on_the_other(hosts: Hosts):
 
 
 def test_second_beat_takes_over_when_the_leader_is_cut_off(hosts: Hosts):  # X18
-    leader, follower = hosts.leader_and_follower()
-    leaderships_before = (leader.leadership_count, follower.leadership_count)
+    leader, standby = hosts.leader_and_standby()
+    leaderships_before = (leader.leadership_count, standby.leadership_count)
 
     leader.disconnect()
     try:
-        eventually(lambda: follower.is_leader)
+        eventually(lambda: standby.is_leader)
         # The disconnected host refuses requests; the other one serves them.
         assert leader.stack.call("GET", TASKS_PATH, key=hosts.key).status == 503
         assert leader.stack.get("/healthz") == 200
-        assert responses_until(follower, "GET", TASKS_PATH, key=hosts.key)
+        assert call_and_check(standby, "GET", TASKS_PATH, key=hosts.key)
     finally:
         leader.reconnect()
 
     eventually(lambda: leader.stack.call("GET", TASKS_PATH, key=hosts.key).status == 200)
     eventually(lambda: leader.stack.get("/readyz") == 200)
     eventually(lambda: not leader.is_leader)  # the host notices at its next tick
-    assert (leader.leadership_count, follower.leadership_count) == (leaderships_before[0], leaderships_before[1] + 1)
-    assert follower.is_leader
+    assert (leader.leadership_count, standby.leadership_count) == (leaderships_before[0], leaderships_before[1] + 1)
+    assert standby.is_leader
 
 
 def test_killed_host_loses_no_acknowledged_write(hosts: Hosts):  # C33
-    victim, survivor = hosts.leader_and_follower()
+    victim, survivor = hosts.leader_and_standby()
     leaderships_before = survivor.leadership_count
     records: set[str] = set()
     documents: set[str] = set()
@@ -242,24 +242,24 @@ def test_killed_host_loses_no_acknowledged_write(hosts: Hosts):  # C33
         response = victim.stack.call("POST", TASKS_PATH, {"short_description": f"Kept {number}"}, key=hosts.key)
         if response.status == 201:
             records.add(only_record(response)["sys_id"])
-        text = {"text": f"Sentence {number}. " * 400, "metadata": {}, "wait": False}
+        body = {"text": f"Sentence {number}. " * 400, "metadata": {}, "wait": False}
         path = f"/load_text_to_collection?collection_name=kept&doc_id=kept-{number}"
-        if victim.stack.call("POST", path, text, key=hosts.key).status == 202:
+        if victim.stack.call("POST", path, body, key=hosts.key).status == 202:
             documents.add(f"kept-{number}")
 
     with ThreadPoolExecutor(4) as pool:
         futures = [pool.submit(write_task, number) for number in range(200)]
         eventually(lambda: len(records) >= 20 and len(documents) >= 20)
         victim.stack.kill_all()
-        for thread in futures:
-            thread.exception()
+        for future in futures:
+            future.exception()
     hosts.rows(EXPIRE_LEASES_QUERY)
 
     eventually(lambda: hosts.rows(UNFINISHED) == [(0,)], within_s=120)
     assert len(documents) < 200, "the host was killed before the end"
     stored_ids = {sys_id for (sys_id,) in hosts.rows("SELECT sys_id::text FROM records.task")}
     assert records <= stored_ids
-    body = responses_until(
+    body = call_and_check(
         survivor, "GET", "/get_content_by_tag?collection_name=kept&tag_info=&limit=200", key=hosts.key
     ).body
     assert documents <= {passage["doc_id"] for passage in body}

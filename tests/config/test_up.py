@@ -1,4 +1,4 @@
-"""`./run up`: the whole product started, damaged and stopped."""
+"""`./run up`: starting the whole product, killing its processes, and stopping it."""
 
 import base64
 import contextlib
@@ -42,7 +42,7 @@ def running_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 def send_half_request(stack: Stack) -> socket.socket:
-    """A request that the server has accepted, and whose body is still on its way."""
+    """Sends a request whose body is incomplete; returns the connection."""
     link = socket.create_connection(("127.0.0.1", stack.port), timeout=40)
     request_head = (
         "POST /rest/v1/auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -154,7 +154,7 @@ def children_of(stack: Stack) -> list:
 
 
 def only_web_process(stack: Stack) -> psutil.Process:
-    """The web process, when the server has started and no other fork runs."""
+    """Waits until only one web process is running, and returns it."""
     (process,) = eventually(lambda: len(processes := stack.child("web_server").children()) == 1 and processes)
     assert isinstance(process, psutil.Process)
     return process
@@ -165,10 +165,10 @@ def test_rolling_restart_of_web_fails_no_request(running_stack: Stack):  # X06
     link = send_half_request(running_stack)
 
     running_stack.process.send_signal(signal.SIGHUP)
-    result = set()
+    statuses = set()
 
     def request_repeatedly() -> bool:
-        result.add(running_stack.get("/healthz"))
+        statuses.add(running_stack.get("/healthz"))
         return True
 
     eventually(lambda: request_repeatedly() and len(running_stack.child("web_server").children()) > 1)
@@ -177,7 +177,7 @@ def test_rolling_restart_of_web_fails_no_request(running_stack: Stack):  # X06
     eventually(lambda: request_repeatedly() and not process_before.is_running())
     assert all(request_repeatedly() for _ in range(20))
 
-    assert result == {200}
+    assert statuses == {200}
 
 
 def test_rolling_restart_waits_for_a_slow_process(running_stack: Stack):  # X06
@@ -298,8 +298,8 @@ def test_https_with_a_configured_certificate(tmp_path: Path):
     stack = Stack(tmp_path / "data", SVC_TLS_CERT=str(certificate), SVC_TLS_KEY=str(key))
     try:
         stack.start().wait_until_up()
-        request = ["curl", "-s", "-i", "--cacert", str(certificate), f"https://127.0.0.1:{stack.port}/login/"]
-        output = subprocess.run(request, capture_output=True, text=True, check=False).stdout
+        command = ["curl", "-s", "-i", "--cacert", str(certificate), f"https://127.0.0.1:{stack.port}/login/"]
+        output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
         assert " 200" in output.splitlines()[0]
         assert "strict-transport-security" in output.lower()
         assert "; secure" in next(line for line in output.lower().splitlines() if line.startswith("set-cookie"))

@@ -1,4 +1,4 @@
-"""Data written by an earlier version of the product, and the present version started on the same folder."""
+"""Upgrades: an earlier version writes data, then the current version starts on the same folder."""
 
 import io
 import subprocess
@@ -38,17 +38,17 @@ TEXT = "To change the toner, open the front door and pull the green lever."
 
 @dataclass
 class WrittenData:
-    """The acknowledged data of the earlier version, and its responses."""
+    """What the earlier version stored, and how it responded to reads."""
 
     key: str
     responses: dict[str, Any] = field(default_factory=dict)
 
 
 def checkout(commit: str, folder: Path) -> Path:
-    """The project at a commit; it runs with the present packages, which `./run` would install first."""
+    """Checks out the project at a commit; it runs with the packages that are installed now."""
     archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
     if archive.returncode != 0:
-        pytest.skip("this clone has no history to take earlier code from")
+        pytest.skip("this clone does not contain the earlier commits")
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
         files.extractall(folder, filter="data")
     return folder
@@ -76,23 +76,23 @@ def write_data(stack: Stack, commit: str) -> WrittenData:
 
 
 def readable_paths(commit: str) -> list[str]:
-    """The paths that show all data."""
-    result = ["/api/me"]
+    """The paths whose responses contain all data."""
+    paths = ["/api/me"]
     if commit != FIRST_COMMIT:
-        result += [f"/rest/v1/table/{name}?sysparm_query=ORDERBYsys_id" for name in ("task", "user", "sys_acl")]
+        paths += [f"/rest/v1/table/{name}?sysparm_query=ORDERBYsys_id" for name in ("task", "user", "sys_acl")]
     if commit in (SIGN_ON_COMMIT, COLLECTIONS_COMMIT):
-        result.append("/rest/v1/table/oidc_setting")
+        paths.append("/rest/v1/table/oidc_setting")
     if commit == COLLECTIONS_COMMIT:
-        result.append("/get_content_by_tag?collection_name=hints&tag_info=kind=hint")
-    return result
+        paths.append("/get_content_by_tag?collection_name=hints&tag_info=kind=hint")
+    return paths
 
 
-def unchanged_part(old: Any, new: Any) -> bool:
-    """The part of the new response that corresponds to the old one; records may have new fields."""
+def keeps_old_values(old: Any, new: Any) -> bool:
+    """Whether the new response contains all old values; records may have additional fields."""
     if isinstance(old, dict) and isinstance(new, dict):
-        return all(name in new and unchanged_part(value, new[name]) for name, value in old.items())
+        return all(name in new and keeps_old_values(value, new[name]) for name, value in old.items())
     if isinstance(old, list) and isinstance(new, list):
-        return len(old) == len(new) and all(map(unchanged_part, old, new))
+        return len(old) == len(new) and all(map(keeps_old_values, old, new))
     return bool(old == new)
 
 
@@ -116,13 +116,13 @@ def upgraded_stack(
         assert earlier_stack.stop() == 0
     finally:
         earlier_stack.end()
-    now = Stack(data)
-    now.port, now.env["SVC_PORT"] = earlier_stack.port, str(earlier_stack.port)
+    upgraded = Stack(data)
+    upgraded.port, upgraded.env["SVC_PORT"] = earlier_stack.port, str(earlier_stack.port)
     try:
-        yield request.param, written_data, now.start().wait_until_up()
-        assert now.stop() == 0
+        yield request.param, written_data, upgraded.start().wait_until_up()
+        assert upgraded.stop() == 0
     finally:
-        now.end()
+        upgraded.end()
 
 
 def test_upgrade_keeps_all_data(upgraded_stack: tuple[str, WrittenData, Stack]):
@@ -132,19 +132,19 @@ def test_upgrade_keeps_all_data(upgraded_stack: tuple[str, WrittenData, Stack]):
     for path, response_before in data.responses.items():
         response = stack.call("GET", path, key=data.key)
         assert response.status == 200
-        assert unchanged_part(response_before, response.body), (path, response_before, response.body)
+        assert keeps_old_values(response_before, response.body), (path, response_before, response.body)
     if commit in (SIGN_ON_COMMIT, COLLECTIONS_COMMIT):
         assert manage("shell", "-c", READ_SECRET, env=stack.env).stdout.splitlines()[-1] == CONNECTION["client_secret"]
     if commit == COLLECTIONS_COMMIT:
-        text = "/get_relevant_documents?collection_names=hints&query=green+lever&k=1"
-        (item,) = stack.call("GET", text, key=data.key).body
+        path = "/get_relevant_documents?collection_names=hints&query=green+lever&k=1"
+        (item,) = stack.call("GET", path, key=data.key).body
         assert item["page_content"] == TEXT
 
 
 def test_new_features_work_on_old_data(upgraded_stack: tuple[str, WrittenData, Stack]):
     _, data, stack = upgraded_stack
-    text = "/load_text_to_collection?collection_name=new&doc_id=first"
-    response = stack.call("POST", text, {"text": TEXT, "metadata": {}, "wait": True}, key=data.key)
+    path = "/load_text_to_collection?collection_name=new&doc_id=first"
+    response = stack.call("POST", path, {"text": TEXT, "metadata": {}, "wait": True}, key=data.key)
     task = stack.call("POST", "/rest/v1/table/task", {"short_description": "New"}, key=data.key)
 
     assert (response.status, response.body["document_status"], task.status) == (201, "ready", 201)

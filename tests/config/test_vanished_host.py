@@ -1,6 +1,6 @@
 """A host that disappears from the network without closing its connections.
 
-In a network namespace, which wants root and `ip`; the connections go over TCP from one namespace to another.
+The host is in another network namespace, which requires root and the program `ip`, and connects over TCP.
 """
 
 import os
@@ -20,11 +20,11 @@ from tests.config.stack import Stack, environment, eventually, free_port, manage
 pytestmark = [
     pytest.mark.stack,
     pytest.mark.nightly,
-    pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("ip"), reason="makes a network: wants root and ip"),
+    pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("ip"), reason="a namespace requires root and ip"),
 ]
 
 HOST_IP, SERVER_IP = "10.213.77.1", "10.213.77.2"
-# The time until PostgreSQL drops a silent client, and two checks of the other beat.
+# Long enough for PostgreSQL to drop a silent client, and for two checks of the other beat.
 KEEPALIVE_LIMIT_S = int(KEEPALIVES["idle"]) + int(KEEPALIVES["interval"]) * int(KEEPALIVES["count"]) + 20
 
 
@@ -34,7 +34,7 @@ def run_ip(command: str) -> None:
 
 @dataclass(frozen=True)
 class Network:
-    """A network namespace for the far host, with a virtual cable to this one."""
+    """A network namespace for the remote host, with a virtual cable to this namespace."""
 
     name: str
     cable: str

@@ -37,14 +37,14 @@ def running_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 def parent_of(stack: Stack) -> psutil.Process:
-    """During its `exec`, a process has no command line."""
+    """Waits for the parent, because a process has no command line during its `exec`."""
 
-    def found_parent() -> psutil.Process | None:
+    def find_parent() -> psutil.Process | None:
         with suppress(AssertionError):
             return stack.child("web_server")
         return None
 
-    parent: psutil.Process = eventually(found_parent)
+    parent: psutil.Process = eventually(find_parent)
     return parent
 
 
@@ -53,7 +53,7 @@ def process_ids(stack: Stack) -> set[int]:
 
 
 def both_processes(stack: Stack) -> set[int]:
-    """The two web processes, when no other fork runs."""
+    """Waits until exactly two web processes are running, and returns their ids."""
     pids: set[int] = eventually(lambda: len(found_ids := process_ids(stack)) == 2 and found_ids)
     return pids
 

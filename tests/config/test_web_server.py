@@ -1,4 +1,4 @@
-"""The web server: responses before the body was read, and TLS with a certificate."""
+"""The web server: responses that are sent before the body was read, and TLS certificates."""
 
 import re
 import signal
@@ -32,7 +32,7 @@ def running_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 def send_all_then_read(stack: Stack, size: int, headers: str = "", path: str = "/api/me") -> str:
-    """The status, or the name of the error."""
+    """Sends the whole body before reading; returns the status or the name of the error."""
     request_head = (
         f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\n"
         f"{headers}Content-Length: {size}\r\n\r\n"
@@ -68,12 +68,12 @@ def test_response_arrives_despite_a_slow_body(running_stack: Stack):
         link.sendall(b"POST /api/me HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2000000\r\n\r\n")
         for _ in range(20):
             link.sendall(b" " * (MB // 10))
-            time.sleep(0.03)  # longer in total than the response waits for the body
+            time.sleep(0.03)  # in total longer than the response waits for the body
         assert link.recv(12) == b"HTTP/1.1 401"
 
 
-def test_oversized_bodies_use_no_memory_and_block_nobody(running_stack: Stack):  # X08
-    """A client that does not read while it sends gets a closed connection instead of one that stalls."""
+def test_oversized_bodies_use_no_memory_and_no_threads(running_stack: Stack):  # X08
+    """If a client does not read while it sends, its connection is closed instead of stalling."""
     paths = ["/api/me", "/rest/v1/table/task", "/get_relevant_documents", "/login/"] * 16
     resident_before_mb = max_resident_mb(running_stack)
     with ThreadPoolExecutor(8) as pool:
@@ -85,7 +85,7 @@ def test_oversized_bodies_use_no_memory_and_block_nobody(running_stack: Stack): 
 
 
 def test_concurrent_bodies_that_arrive_after_their_headers_are_all_read(running_stack: Stack):
-    """There are more than the process has threads. A server that needs a free thread to deliver a body would hang."""
+    """There are more bodies than threads; a server that needs a free thread to deliver a body would hang."""
     body = b'{"user_name": 1}'
     with ExitStack() as stack:
         socket_address = ("127.0.0.1", running_stack.port)
@@ -100,7 +100,7 @@ def test_concurrent_bodies_that_arrive_after_their_headers_are_all_read(running_
     assert statuses == {b"HTTP/1.1 422"}  # the body was read
 
 
-def test_client_that_leaves_in_the_middle_of_its_body_blocks_nobody(running_stack: Stack):
+def test_client_that_disconnects_during_its_body_occupies_no_thread(running_stack: Stack):
     for _ in range(8):
         with socket.create_connection(("127.0.0.1", running_stack.port), timeout=10) as link:
             link.sendall((LOGIN_HEAD + "Content-Length: 1000\r\n\r\n{").encode())
@@ -123,14 +123,14 @@ LOGIN_HEAD = "POST /rest/v1/auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Ty
 
 def received_bytes(stack: Stack, data: bytes) -> bytes:
     """All bytes until the server closes or resets the connection."""
-    result = b""
+    received = b""
     with socket.create_connection(("127.0.0.1", stack.port), timeout=10) as link, suppress(ConnectionError):
         link.sendall(data)
         with suppress(OSError):  # the connection is closed
             link.shutdown(socket.SHUT_WR)
         while part := link.recv(65536):
-            result += part
-    return result
+            received += part
+    return received
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def received_bytes(stack: Stack, data: bytes) -> bytes:
         "X-Long: " + "a" * 1_000_000 + "\r\n",
         "".join(f"X-{number}: a\r\n" for number in range(5_000)),
     ],
-    ids=["both", "both-turned", "two-lengths", "list", "plus", "hex", "unknown", "not-last", "space", "long", "many"],
+    ids=["both", "both-reversed", "two-lengths", "list", "plus", "hex", "unknown", "not-last", "space", "long", "many"],
 )
 def test_ambiguous_request_length_hides_no_second_request(running_stack: Stack, headers: str):  # B70
     """A proxy that reads another length would attribute the second request to another client."""

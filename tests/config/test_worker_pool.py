@@ -1,4 +1,4 @@
-"""Children of the worker that loaded libraries end when they are idle; no task is lost or run twice because of it."""
+"""Worker children that loaded libraries end when they are idle; no task is lost or runs twice."""
 
 import os
 import subprocess
@@ -42,7 +42,7 @@ class Worker:
         self.client.send_task(task, (name, library), queue=self.queue, ignore_result=True)
 
     def wait_for(self, word: str) -> int:
-        """The id of the first process that wrote the word."""
+        """Waits for the word, and returns the id of the first process that wrote it."""
         return eventually(lambda: next((pid for written_word, pid in self.lines() if written_word == word), None))
 
     def lines(self) -> list[tuple[str, int]]:

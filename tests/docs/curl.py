@@ -1,4 +1,4 @@
-"""Runs the curl commands of the documentation, parsed as a shell does, with the passwords of the test."""
+"""Runs curl commands of the documentation, parsed as by a shell, with the passwords of the tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def split_commands(text: str) -> list[str]:
 
 
 def run_command(command: str) -> Any:
-    """Send the request that curl would send."""
+    """Sends the request that curl would send, and returns the response."""
     arguments = iter(shlex.split(command.replace("\\\n", " "))[1:])
     url, login, fields, form_fields, content_type, is_get = "", "", [], {}, "", False
     for argument in arguments:
@@ -57,7 +57,7 @@ def _uploaded_file(path: str) -> SimpleUploadedFile:
 
 
 def json_values(text: str) -> Iterator[Any]:
-    """The JSON values of a block, one after the other."""
+    """Parses the consecutive JSON values of a block."""
     decoder, text = json.JSONDecoder(), text.strip()
     while text:
         value, end = decoder.raw_decode(text)

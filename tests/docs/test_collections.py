@@ -1,6 +1,6 @@
-"""Runs every request on the page of document collections and in the README, and compares the printed response.
+"""Runs every request on the document collections page and in the README, and compares the printed response.
 
-The notation is that of `test_table_api`. In addition, `"…"` matches any value, and curl commands are parsed
+Responses have the notation of `test_table_api`. In addition, `"…"` matches any value. Curl commands are parsed
 as by a shell.
 """
 
@@ -45,7 +45,7 @@ class PlaceholderExampleRunner(ExampleRunner):
 
 
 def run_worker() -> None:
-    """Processes all unfinished versions, as the worker does."""
+    """Processes all unfinished versions, as a worker would."""
     for version in Version.objects.filter(state__in=UNFINISHED_STATES):
         token = leases.take_lease(version.pk)
         assert token is not None

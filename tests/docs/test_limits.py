@@ -1,4 +1,4 @@
-"""docs/reference/limits.md contains every limit of the code with its value; limits.txt maps each to its constant."""
+"""docs/reference/limits.md lists every limit with the value in the code; limits.txt maps limits to constants."""
 
 import ast
 import importlib
@@ -90,7 +90,7 @@ def read_limit(text: str) -> float:
 
 
 def constant_value(constant: str) -> float:
-    """The value of a constant, in the same units."""
+    """The value of a constant in the units of `read_limit`."""
     value = load_constant(constant)
     if isinstance(value, timedelta):
         return value.total_seconds()

@@ -1,4 +1,4 @@
-"""The variables of `config.env` match their documentation."""
+"""The environment variables of `config.env` match their documentation."""
 
 import re
 from dataclasses import fields

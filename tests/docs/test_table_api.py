@@ -1,7 +1,7 @@
-"""Runs every request on the pages of the Table API, in order, on the demo records, and compares the response.
+"""Runs every request on the Table API pages in order on the demo records, and compares the response.
 
-Each block of a request is followed by the block of its response. In a response, `…` matches any text and a time matches
-any time. An id matches any id at its first occurrence, and then always the same.
+Each request block is followed by its response block. In a response, `…` matches any text and a time matches any time.
+An id matches any id at its first occurrence, and the same id from then on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from config.env import ROOT
 from system import errors
 from tableapi.changes import feed_statement
 from tableapi.models import Table
-from tableapi.notifications import found_changes
+from tableapi.notifications import change_scan
 from tableapi.query import parameters
 from tableapi.setup.demo_records import create_demo_records
 from tableapi.write import deferred_records
@@ -50,7 +50,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
 @dataclass
 class ExampleRunner:
-    """Runs the requests of a page in order. Remembers ids and the cursor of earlier responses."""
+    """Runs the requests of a page in order, with the ids and the cursor of earlier responses."""
 
     ids: dict[str, str] = field(default_factory=dict)
     cursor: str = ""
@@ -128,16 +128,16 @@ def steps() -> Iterator[re.Match[str]]:
 
 
 def test_examples_return_the_printed_responses(demo_records: None, monkeypatch: pytest.MonkeyPatch):
-    # The feed returns ended transactions, and the test is one.
-    find_sql = found_changes.FIND.replace(feed_statement.IS_SETTLED, "TRUE")
-    monkeypatch.setattr(found_changes, "FIND", find_sql)
+    # The feed omits open transactions, such as that of the test.
+    find_sql = change_scan.CREATE_NOTIFICATIONS.replace(feed_statement.IS_SETTLED, "TRUE")
+    monkeypatch.setattr(change_scan, "CREATE_NOTIFICATIONS", find_sql)
     monkeypatch.setattr(feed_statement, "IS_SETTLED", "TRUE")
-    found_changes.notify_of_changes()
+    change_scan.notify_of_changes()
     runner = ExampleRunner()
     for step in steps():
         if step["worker"]:
-            deferred_records.create_due()
-            found_changes.notify_of_changes()
+            deferred_records.create_due_records()
+            change_scan.notify_of_changes()
             continue
         try:
             runner.check_response(step["response"], runner.send_request(step["request"]))
@@ -182,7 +182,7 @@ def test_parameter_table_has_every_parameter():
 
 def test_error_table_has_every_code_with_its_status():
     rows = re.findall(r"^\| (\d{3}) \| `(\w+)` \|", PAGE, re.M)
-    paths = [*python_files("tableapi"), *python_files("system/http/request_body.py")]
+    paths = [*python_files("tableapi"), *python_files("system/strict_json.py")]
     sources = "".join(path.read_text() for path in paths)
 
     codes = set(re.findall(r'code = "(\w+)"|code="(\w+)"', sources))

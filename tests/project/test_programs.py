@@ -1,4 +1,4 @@
-"""Programs that tests need come from the machine or are installed; otherwise tests are skipped with a message."""
+"""Programs that tests need are found or installed; otherwise the tests are skipped with a message."""
 
 import os
 import subprocess

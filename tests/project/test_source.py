@@ -1,4 +1,4 @@
-"""What the source code must not contain, read from its syntax trees."""
+"""Rules for the source code, mostly checked on its syntax trees."""
 
 import ast
 import re
@@ -55,7 +55,7 @@ SQL_MODULES = {
     "tableapi/write/system_records.py": "deferred constraints are checked before the response",
     "tableapi/attached/attachments.py": "pieces of files are written and read in binary",
     "tableapi/attached/records.py": "what belongs to a deleted record is marked in one statement",
-    "tableapi/notifications/found_changes.py": "the change log is read, and people are found, in one statement",
+    "tableapi/notifications/change_scan.py": "the change log is read, and people are found, in one statement",
     "tableapi/notifications/entries.py": "the change log has no model's key",
     "system/database_statements.py": "statements of the Table API are run",
     "tableapi/database/statement_runner.py": "statements of reads are run",
@@ -86,7 +86,7 @@ def relative_name(path: Path) -> str:
 
 
 def called_names(path: Path) -> Iterator[tuple[str, int]]:
-    """Every called name with its line."""
+    """The name and line of each call."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call):
             function = node.func
@@ -114,13 +114,13 @@ def test_no_text_is_marked_safe(path: Path):  # X26
 
 def test_templates_disable_no_escaping():  # X26
     allowed_templates = {"pages/field.html": "the help text of a form is the product's own"}
-    result = {
+    unescaped_templates = {
         str(path.relative_to(ROOT / "templates"))
         for path in (ROOT / "templates").rglob("*.html")
         if "|safe" in path.read_text() or "autoescape off" in path.read_text()
     }
 
-    assert result == set(allowed_templates)
+    assert unescaped_templates == set(allowed_templates)
 
 
 def test_templates_load_no_external_resources():
@@ -145,9 +145,9 @@ def test_only_config_env_reads_the_environment():
         "config/wsgi.py",
         "config/celery.py",
     }
-    result = {relative_name(path) for path in SOURCE_FILES if "os.environ" in path.read_text()}
+    modules = {relative_name(path) for path in SOURCE_FILES if "os.environ" in path.read_text()}
 
-    assert result - allowed_modules - {name for name in result if name.startswith("config/runtime/")} == set()
+    assert modules - allowed_modules - {name for name in modules if name.startswith("config/runtime/")} == set()
 
 
 def test_advisory_locks_have_different_numbers():
@@ -158,7 +158,7 @@ def test_advisory_locks_have_different_numbers():
 
 
 def test_import_contracts_cover_all_packages():
-    """A check of no contracts would succeed too."""
+    """The check would also succeed without any contracts."""
     arguments = dict(runpy.run_path(str(ROOT / "run"), run_name="run")["CHECKS"])["import contracts"]
     output = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 

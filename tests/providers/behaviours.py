@@ -1,4 +1,4 @@
-"""One request to the hostile provider, and the possible responses."""
+"""A recorded request to the hostile provider, and its possible responses."""
 
 import gzip
 import json
@@ -41,7 +41,7 @@ class RecordedRequest:
         self._handler.close_connection = True
 
     def drip(self, piece: bytes, interval_s: float) -> None:
-        """Sends the piece repeatedly until the caller hangs up or the provider stops."""
+        """Sends the piece repeatedly until the caller disconnects or the provider stops."""
         deadline = time.monotonic() + MAX_RESPONSE_S
         while time.monotonic() < deadline and not self.stop.wait(interval_s):
             self._handler.wfile.write(piece)
@@ -55,7 +55,7 @@ def responds_with(body: bytes | object, status: int = 200, **headers: str) -> Be
 
 
 def responds_with_error(status: int) -> Behaviour:
-    """429 with Retry-After, 500, …"""
+    """An error such as 429 or 500, with Retry-After."""
     return responds_with({"error": "temporarily_unavailable"}, status, retry_after="1")
 
 

@@ -1,4 +1,4 @@
-"""`./run demo-idp`: the certified provider of the tests, for evaluation. Nothing is stored."""
+"""`./run demo-idp`: runs the certified provider of the tests for evaluation. Nothing is stored."""
 
 import argparse
 import os
@@ -8,7 +8,7 @@ import sys
 from config import env
 from config.runtime.data_folder import DataFolder
 from tests.providers.real import RealProvider, client_registration, public_registration
-from tests.support.programs import ProgramMissing
+from tests.support.programs import MissingProgram
 
 DEFAULT_PORT = 8400
 REALM = "demo"
@@ -85,7 +85,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="./run demo-idp", description="Run an identity provider for evaluation.")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT)
     port = parser.parse_args(arguments).port
-    # A shell script starts its background processes with SIGINT ignored. This one must stop on it like `./run`.
+    # Background processes of a shell script start with SIGINT ignored. This one must stop on it, as `./run` does.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         environment = env.current()
@@ -98,7 +98,7 @@ def main(arguments: list[str]) -> int:
         people = [{"password": PASSWORD, **person} for person in PEOPLE]
         realms = [{"name": REALM, "path": f"/realm/{REALM}"}]
         provider = RealProvider(port=port, realms=realms, people=people, shows_people=True).start()
-    except (env.ConfigurationError, ProgramMissing, RuntimeError) as error:
+    except (env.ConfigurationError, MissingProgram, RuntimeError) as error:
         print(f"servicebase: {error}", file=sys.stderr)
         return 1
     try:

@@ -1,11 +1,11 @@
-"""An embedding provider on loopback, correct or faulty in any of the ways that the product handles.
+"""An embedding provider on loopback, which is correct or has any fault that the product handles.
 
     with EmbeddingServer() as server:
         server.serve(responds_with_error(500), times=2)     # the behaviour of the next two requests
         server.serve(server.changed_response(lambda response: ...))  # the correct response, changed
         server.model_generation = 1                         # another model under the same name
 
-The behaviours are those of `behaviours`; a vector is made from its text, so that a test knows the right one.
+The behaviours are those of `behaviours`. A vector depends only on its text, so a test can compute it.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ JsonObject = dict[str, Any]
 
 
 class EmbeddingServer:
-    """Correct by default; `serve` makes it misbehave."""
+    """Responds correctly until `serve` sets another behaviour."""
 
     def __init__(self, dimensions: int = 8, keeps_connections_open: bool = False) -> None:
         self.dimensions = dimensions
@@ -57,19 +57,19 @@ class EmbeddingServer:
             raise fault
 
     def serve(self, behaviour: Behaviour, times: int = 0) -> None:
-        """Applies to the next `times` requests, or from now on without `times`."""
+        """Sets the behaviour for the next `times` requests, or without `times` for all later ones."""
         if times:
             self._next_behaviours += [behaviour] * times
         else:
             self._default_behaviour = behaviour
 
     def behave_correctly(self) -> None:
-        """Ends every configured misbehaviour."""
+        """Removes every configured behaviour."""
         self._next_behaviours.clear()
         self._default_behaviour = self.respond_correctly
 
     def vector(self, text: str, dimensions: int | None = None) -> list[float]:
-        """A vector of length 1; another model gives one that is far from it."""
+        """The unit vector of a text; another model generation yields a distant one."""
         seed = hashlib.sha256(f"{self.model_generation}:{text}".encode()).digest()
         components = [
             math.sin(1 + seed[index % 32] * (index + 1)) + 0.01 for index in range(dimensions or self.dimensions)
@@ -90,7 +90,7 @@ class EmbeddingServer:
             request.respond(200, self.valid_response(payload))
 
     def changed_response(self, change: Callable[[JsonObject], Any]) -> Behaviour:
-        """Changes the correct response, to bytes or to a JSON value."""
+        """A behaviour that applies `change` to the correct response; the result is bytes or a JSON value."""
 
         def behave(request: RecordedRequest) -> None:
             payload: Any = request.form["json"]
@@ -99,7 +99,7 @@ class EmbeddingServer:
         return behave
 
     def hold(self) -> Event:
-        """Requests wait until the event is set, then get the correct response."""
+        """Makes requests wait until the returned event is set; then they get the correct response."""
         release = Event()
 
         def behave(request: RecordedRequest) -> None:
@@ -126,7 +126,7 @@ class EmbeddingServer:
         size = int(headers["content-length"])
         body = handler.rfile.read(size)
         if len(body) < size:
-            raise ConnectionAbortedError  # the caller gave up while it sent the batch
+            raise ConnectionAbortedError  # the caller disconnected while it sent the batch
         payload = json.loads(body)
         with self._lock:
             self.requests.append(payload)

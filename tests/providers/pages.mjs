@@ -1,6 +1,6 @@
-// In charge of what people see at the provider: the sign-in form, the sign-out question, an error. No scripts.
+// The pages of the provider: sign-in form, sign-out confirmation and errors, without scripts.
 
-const escape = (text) => String(text ?? '').replace(/[&<>"']/g, (found) => `&#${found.charCodeAt(0)};`);
+const escape = (text) => String(text ?? '').replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 
 const STYLE = `
   body { font: 16px/1.5 system-ui, sans-serif; background: #f4f1ec; color: #222; margin: 0; }
@@ -16,20 +16,20 @@ const page = (title, body) => `<!doctype html>
 <title>${escape(title)}</title><style>${STYLE}</style></head>
 <body><main><h1>${escape(title)}</h1>${body}</main></body></html>`;
 
-export const signIn = ({ realm, login, wrong, people }) => page('Identity provider', `
+export const signIn = ({ realm, login, hasFailed, people }) => page('Identity provider', `
   <p>Realm <b>${escape(realm)}</b></p>
-  ${wrong ? '<p class="wrong" role="alert">Login or password is wrong.</p>' : ''}
+  ${hasFailed ? '<p class="wrong" role="alert">Incorrect login or password.</p>' : ''}
   <form method="post">
     <label>Login <input name="login" value="${escape(login)}" autocomplete="username" autofocus></label>
     <label>Password <input name="password" type="password" autocomplete="current-password"></label>
     <button>Continue</button>
   </form>
-  ${people.length ? `<p>For instance ${people.map((who) => `<b>${escape(who.login)}</b>`).join(', ')}.</p>` : ''}`);
+  ${people.length ? `<p>For example ${people.map((user) => `<b>${escape(user.login)}</b>`).join(', ')}.</p>` : ''}`);
 
 export const signOut = (form) => page('Sign out?', `${form}
   <button form="op.logoutForm" name="logout" value="yes" autofocus>Sign out</button>`);
 
-export const signedOut = () => page('You are signed out', '<p>Here, and where you had come in from here.</p>');
+export const signedOut = () => page('You are signed out', '<p>You can close this window.</p>');
 
-export const error = (found) => page('Not possible', Object.entries(found)
+export const error = (details) => page('Error', Object.entries(details)
   .map(([name, value]) => `<p><b>${escape(name)}</b>: ${escape(value)}</p>`).join(''));

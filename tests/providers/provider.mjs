@@ -2,17 +2,17 @@
 //
 //   node provider.mjs '{"port": 0, "realms": [{"name": "main", "path": "/realms/main"}], "people": […], …}'
 //
-// Prints one line of JSON when it is ready. Ends with its standard input, so it never outlives its parent process.
+// Prints one line of JSON when it is ready. Ends with its standard input, so it does not outlive its parent process.
 // POST /control with the header X-Control, when `control` is configured:
-//   {"do": "register", "clients": […]}             the clients of all realms
-//   {"do": "rotate", "realm": …, "overlap": true}   new signing keys; returns the kids of the set
-//   {"do": "end_sessions", "realm": …, "login": …}  with back-channel logout; returns the clients that accepted it
+//   {"do": "register", "clients": […]}              replaces the clients of all realms
+//   {"do": "rotate", "realm": …, "overlap": true}   creates signing keys; returns the kids of the set
+//   {"do": "end_sessions", "realm": …, "login": …}  sends back-channel logouts; returns the clients reached
 
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
 
-// The library requires a newer Node. This function is all that it lacks here:
+// The library requires a newer Node, but uses only this function of it:
 URL.parse ??= (text, base) => { try { return new URL(text, base); } catch { return null; } };
 console.info = console.warn = () => {}; // the library prints warnings about its configuration
 
@@ -61,7 +61,7 @@ async function handleInteraction(realm, request, response) {
   const form = new URLSearchParams(await readBody(request));
   const person = realm.find(form.get('login'));
   if (!person || person.password !== form.get('password')) {
-    return send(response, 401, pages.signIn({ ...pageValues, login: form.get('login'), wrong: true }));
+    return send(response, 401, pages.signIn({ ...pageValues, login: form.get('login'), hasFailed: true }));
   }
   return realm.provider.interactionFinished(request, response, { login: { accountId: person.sub } });
 }
@@ -69,25 +69,25 @@ async function handleInteraction(realm, request, response) {
 async function handleRequest(request, response) {
   const { pathname } = new URL(request.url, 'http://any');
   if (pathname === '/control') return handleCommand(request, response);
-  // The longest path first: the plain issuer, whose path is empty, takes the rest.
+  // Realms are sorted by descending path length: the plain issuer, whose path is empty, handles all other paths.
   const realm = realms.find(({ path }) => pathname.startsWith(`${path}/`));
   if (!realm) return send(response, 404, pages.error({ error: 'no such realm' }));
-  const rest = pathname.slice(realm.path.length);
-  if (rest.startsWith('/interaction/')) return handleInteraction(realm, request, response);
-  if (realm.options.hides_discovery && rest.startsWith('/.well-known/')) return send(response, 404, '');
+  const localPath = pathname.slice(realm.path.length);
+  if (localPath.startsWith('/interaction/')) return handleInteraction(realm, request, response);
+  if (realm.options.hides_discovery && localPath.startsWith('/.well-known/')) return send(response, 404, '');
   // The standard requires POST too. The library supports it only with cookies that browsers refuse over http.
-  if (request.method === 'POST' && rest === LOGOUT) {
+  if (request.method === 'POST' && localPath === LOGOUT) {
     request.url = `${pathname}?${await readBody(request)}`;
     request.method = 'GET';
   }
   request.originalUrl = request.url; // the library derives its mount path from the two URLs
   request.url = request.url.slice(realm.path.length);
-  return realm.answer(request, response);
+  return realm.handler(request, response);
 }
 
 const server = (tls ? https : http).createServer(tls ?? {}, (request, response) => {
-  handleRequest(request, response).catch((wrong) => {
-    if (!response.headersSent) send(response, 400, pages.error({ error: wrong.message }));
+  handleRequest(request, response).catch((error) => {
+    if (!response.headersSent) send(response, 400, pages.error({ error: error.message }));
   });
 });
 
@@ -98,8 +98,8 @@ server.listen(settings.port ?? 0, settings.host ?? '127.0.0.1', () => {
   realms.forEach((realm) => realm.register(settings.clients ?? []));
   process.stdout.write(`${JSON.stringify({ url: base })}\n`);
 });
-server.on('error', (wrong) => {
-  process.stderr.write(`${wrong.message}\n`);
+server.on('error', (error) => {
+  process.stderr.write(`${error.message}\n`);
   process.exit(1);
 });
 

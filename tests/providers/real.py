@@ -1,4 +1,4 @@
-"""Runs a certified OpenID provider (npm oidc-provider), and a browser that signs in at it.
+"""Runs a certified OpenID provider (npm oidc-provider), and a browser that signs in to it.
 
 with RealProvider() as provider:
     provider.register(client("http://testserver/sso/callback/"))
@@ -24,7 +24,7 @@ from tests.providers.node import FOLDER, node
 
 START_TIMEOUT_S = 60.0
 PASSWORD = "provider password 7"
-# Signature algorithms, for each of which a client is registered.
+# A client is registered for each of these signature algorithms.
 ALGORITHMS = ("PS256", "ES256", "EdDSA")
 PEOPLE = (
     {"sub": "sub-anna", "login": "anna", "email": "anna@example.com", "given_name": "Anna", "family_name": "Ahlgren",
@@ -42,7 +42,7 @@ CLIENT_ID, CLIENT_SECRET = "servicebase", "secret of the client"
 
 
 def client_registration(callback: str, **members: Any) -> dict[str, Any]:
-    """A confidential client of the code flow, for the product at the address of this callback."""
+    """A confidential client of the code flow for the product with this callback URL."""
     parts = urlsplit(callback)
     product = urlunsplit((parts.scheme, parts.netloc, "", "", ""))
     return {
@@ -63,13 +63,13 @@ def public_registration(callback: str, **members: Any) -> dict[str, Any]:
 
 
 def fragment_registration(callback: str, **members: Any) -> dict[str, Any]:
-    """Takes the ID token in the fragment."""
+    """A public client that receives the ID token in the fragment."""
     types = {"response_types": ["id_token", "id_token token"], "grant_types": ["implicit"]}
     return {**public_registration(callback), **types, "client_id": "servicebase-fragment", **members}
 
 
 class RealProvider:
-    """One process with several realms; ends with this object's `stop`, and with this process in any case."""
+    """A provider process with several realms. It ends with `stop`, or together with this process."""
 
     def __init__(self, *, tls: tuple[Path, Path] | None = None, ca: Path | None = None, **settings: Any) -> None:
         self._control = secrets.token_hex(16)
@@ -78,14 +78,14 @@ class RealProvider:
         if tls:
             self.settings["tls"] = {"cert": str(tls[0]), "key": str(tls[1])}
         self.trust = ssl.create_default_context(cafile=str(ca)) if ca else None
-        # For its own calls, to a product with a certificate of the tests.
+        # For calls of the provider to a product whose certificate belongs to the tests.
         self._environment = {"NODE_EXTRA_CA_CERTS": str(ca)} if ca else {}
         self.url = ""
 
     def start(self) -> Self:
         self._process = subprocess.Popen(
             [node(), str(FOLDER / "provider.mjs"), json.dumps(self.settings)],
-            stdin=subprocess.PIPE,  # closes with this process, and the provider with it
+            stdin=subprocess.PIPE,  # closed when this process ends, which ends the provider
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -126,12 +126,12 @@ class RealProvider:
         self._send_command({"do": "register", "clients": clients})
 
     def rotate(self, realm: str, *, overlap: bool) -> list[str]:
-        """New keys sign from now on; with overlap the old ones stay in the set. The kids of the set."""
+        """Creates new signing keys; with overlap, the old keys stay in the set. Returns the kids of the set."""
         kids: list[str] = self._send_command({"do": "rotate", "realm": realm, "overlap": overlap})
         return kids
 
     def end_sessions(self, realm: str, login: str) -> list[str]:
-        """Sends back-channel logouts; the clients that accepted one."""
+        """Sends back-channel logouts; returns the ids of the clients that accepted one."""
         client_ids: list[str] = self._send_command({"do": "end_sessions", "realm": realm, "login": login})
         return client_ids
 
@@ -148,11 +148,11 @@ class RealProvider:
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
-        """The visitor follows redirects itself, to see their targets."""
+        """Visitors follow redirects themselves, to see the targets."""
 
 
 class Visitor:
-    """A browser of one user: keeps cookies and follows redirects until they leave the provider."""
+    """The browser of one user: keeps cookies, and follows redirects within the provider."""
 
     def __init__(self, provider: RealProvider) -> None:
         self.provider = provider
@@ -164,7 +164,7 @@ class Visitor:
         )
 
     def sign_in(self, location: str, login: str, password: str = PASSWORD) -> str:
-        """The URL that the provider redirects to; it asks for no password if the user is already signed in."""
+        """Signs in unless the user is already signed in; returns the URL to which the provider redirects."""
         url, page = self.follow(location)
         if not url.startswith(self.provider.url):
             return url
@@ -181,7 +181,7 @@ class Visitor:
         return self.follow(html.unescape(action[1]), {"xsrf": xsrf_field[1], "logout": "yes"})[0]
 
     def follow(self, location: str, form: dict[str, str] | None = None) -> tuple[str, str]:
-        """The first URL outside the provider, or the URL and content of the last page within it."""
+        """Returns the first URL outside the provider, or the URL and content of the last page within it."""
         data = urlencode(form).encode() if form else None
         while location.startswith(self.provider.url):
             try:

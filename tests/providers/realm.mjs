@@ -1,4 +1,4 @@
-// One realm: a certified provider whose people, clients and keys may change while it runs.
+// A realm: a certified provider whose clients and keys can change while it runs.
 
 import { createPrivateKey, generateKeyPairSync, randomUUID } from 'node:crypto';
 
@@ -10,7 +10,7 @@ import * as pages from './pages.mjs';
 const KINDS = { rsa: ['rsa', { modulusLength: 2048 }], p256: ['ec', { namedCurve: 'P-256' }], ed: ['ed25519', {}] };
 const HOUR = 3600;
 
-// A kid never identifies another key, even after a restart of the provider.
+// Part of each kid, so that a kid never identifies another key, even after a restart.
 const START = randomUUID().slice(0, 8);
 
 export class Realm {
@@ -20,8 +20,8 @@ export class Realm {
 
   #keyCount = 0;
 
-  // options: name, path; hides_discovery; follows_scope: claims come by scope and through userinfo, as the standard has
-  // it (otherwise `openid` is enough for all of them, as with Keycloak); token_auth: the ways a client may prove itself
+  // options: name, path; hides_discovery; follows_scope: claims depend on the scope and come from userinfo, as in the
+  // standard (otherwise `openid` yields all claims, as in Keycloak); token_auth: client authentication methods
   constructor(base, options, people) {
     Object.assign(this, { options, people, path: options.path, issuer: base + options.path, clients: [], keys: [] });
     this.rotate(false);
@@ -29,7 +29,7 @@ export class Realm {
 
   #newKey(kind) {
     const [type, options] = KINDS[kind];
-    // Exported by way of PEM: in Node 20, the export of a new key hangs if memory is collected at that moment.
+    // Exported through PEM, because in Node 20, exporting a new key can hang during a garbage collection.
     const privateKeyEncoding = { type: 'pkcs8', format: 'pem' };
     const { privateKey } = generateKeyPairSync(type, { ...options, privateKeyEncoding });
     this.#keyCount += 1;
@@ -37,7 +37,7 @@ export class Realm {
     return { ...createPrivateKey(privateKey).export({ format: 'jwk' }), kid, use: 'sig' };
   }
 
-  // New keys sign from now on; with overlap the old ones stay in the set.
+  // Creates new signing keys; with overlap, the old keys stay in the set.
   rotate(hasOverlap) {
     const newKeys = Object.keys(KINDS).map((kind) => this.#newKey(kind));
     this.keys = [...newKeys, ...(hasOverlap ? this.keys : [])];
@@ -49,11 +49,11 @@ export class Realm {
     this.rebuild();
   }
 
-  // Keys and clients are fixed when a provider is made; sessions and codes live on in the storage.
+  // The library fixes keys and clients when a provider is created; sessions and codes remain in the storage.
   rebuild() {
     this.provider = new Provider(this.issuer, this.#configuration());
     allowInsecureImplicit(this.provider);
-    this.answer = this.provider.callback();
+    this.handler = this.provider.callback();
   }
 
   // Ends the sessions of a user and sends back-channel logouts; returns the clients that accepted one.
@@ -67,13 +67,13 @@ export class Realm {
         // A client that fails does not affect the others.
         await client.backchannelLogout(session.accountId, sid).then(() => clientIds.push(clientId), () => {});
       }
-      await this.#noted('Session', this.#storage('Session')).destroy(id);
+      await this.#recordSessions('Session', this.#storage('Session')).destroy(id);
     }
     return clientIds;
   }
 
   find(login) {
-    return this.people.find((who) => who.login === login);
+    return this.people.find((user) => user.login === login);
   }
 
   #configuration() {
@@ -83,7 +83,7 @@ export class Realm {
     const cookie = { httpOnly: true, sameSite: 'lax', path: this.path || '/' };
     const name = `idp${this.path.replaceAll('/', '_')}`;
     return {
-      adapter: (model) => this.#noted(model, this.#storage(model)),
+      adapter: (model) => this.#recordSessions(model, this.#storage(model)),
       jwks: { keys: this.keys },
       clients: this.clients,
       routes: Object.fromEntries(Object.entries({
@@ -113,9 +113,9 @@ export class Realm {
         },
       },
       interactions: { url: (_, { uid }) => `${this.path}/interaction/${uid}` },
-      findAccount: (_, sub) => this.#account(this.people.find((who) => who.sub === sub)),
+      findAccount: (_, sub) => this.#account(this.people.find((user) => user.sub === sub)),
       loadExistingGrant: grantEverything,
-      // Its own guard would refuse to call a product on loopback, and its 2.5 s are short for a busy machine of tests.
+      // The default refuses calls to a product on loopback, and its timeout of 2.5 s is too short for a busy machine.
       fetch: (url, { dispatcher, ...options }) => fetch(url, { ...options, signal: AbortSignal.timeout(20_000) }),
       renderError: (ctx, out) => { ctx.type = 'html'; ctx.body = pages.error(out); },
       ttl: {
@@ -124,12 +124,12 @@ export class Realm {
     };
   }
 
-  #account(who) {
-    return who && { accountId: who.sub, claims: () => claimsOf(who) };
+  #account(user) {
+    return user && { accountId: user.sub, claims: () => claimsOf(user) };
   }
 
-  // Notes sessions as they are stored: the library finds one only by its cookie.
-  #noted(model, adapter) {
+  // Records sessions when they are stored, because the library finds a session only by its cookie.
+  #recordSessions(model, adapter) {
     if (model === 'Session') {
       const { upsert, destroy } = adapter;
       adapter.upsert = (id, payload, ...rest) => {
@@ -155,7 +155,7 @@ function claimsOf({ login, password, roles, client_roles: clientRoles, ...claims
   };
 }
 
-// Nobody is asked for consent.
+// Grants everything, so users are not asked for consent.
 async function grantEverything(ctx) {
   const { oidc: { provider, client, session, params } } = ctx;
   const known = await provider.Grant.find(session.grantIdFor(client.clientId) ?? '');
@@ -165,7 +165,7 @@ async function grantEverything(ctx) {
   return grant;
 }
 
-// The library wants https for the return in the fragment; a product on loopback has none.
+// The library requires https for responses in the fragment, which a product on loopback does not have.
 function allowInsecureImplicit(provider) {
   const schema = provider.Client.Schema.prototype;
   const { invalidate } = schema;

@@ -1,4 +1,4 @@
-"""Keys and compact tokens, valid and invalid: any header, payload and signature."""
+"""Creates keys and compact tokens, valid or with any header, payload and signature."""
 
 import base64
 import hashlib
@@ -11,12 +11,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm, get_default_algorithms
 
 ABSENT: Any = ...
-"""As the value of a claim, a header or a member of a key: leave it out."""
+"""The value of a claim, header or key member that is left out."""
 
 
 @cache
 def private_key(name: str) -> Any:
-    """The same key for the same name within one run: "rsa…", "small…" (RSA 1024), "p256…", "p384…", "ed…"."""
+    """A key for this name, the same within one run: "rsa…", "small…" (RSA 1024), "p256…", "p384…" or "ed…"."""
     if name.startswith("rsa"):
         return rsa.generate_private_key(65537, 2048)
     if name.startswith("small"):
@@ -32,7 +32,7 @@ def public_pem(name: str) -> bytes:
 
 
 def jwk(name: str, **members: Any) -> dict[str, Any]:
-    """The public JWK of a named key; its kid is the name, `use` is sig; members replace, `ABSENT` leaves out."""
+    """The public JWK of a named key, with the name as kid; `members` replace its members."""
     public_key = private_key(name).public_key()
     algorithms: dict[str, Any] = {"r": RSAAlgorithm, "s": RSAAlgorithm, "p": ECAlgorithm, "e": OKPAlgorithm}
     result = algorithms[name[0]].to_jwk(public_key, as_dict=True)
@@ -56,10 +56,10 @@ def token(
     signature: bytes | None = None,
     **header: Any,
 ) -> str:
-    """A compact token. PyJWT's own `encode` would refuse most of what tests want, so only its arithmetic is used.
+    """A compact token. Only the algorithms of PyJWT are used, because its `encode` refuses most invalid tokens.
 
-    `claims` may be bytes, to send JSON that no encoder writes. `signed_with` is the algorithm really used, when the
-    header is to name another; "none" leaves the signature empty. A key of bytes is a shared secret.
+    `claims` may be bytes, for JSON that no encoder writes. `signed_with` is the algorithm of the signature if the
+    header names another one; "none" leaves the signature empty. A key of type bytes is a shared secret.
     """
     header_members = without_absent(
         {"alg": "RS256", "kid": key if isinstance(key, str) else ABSENT, "typ": "JWT", **header}
@@ -74,5 +74,5 @@ def token(
 
 
 def half_hash(text: str) -> str:
-    """`at_hash` of an access token under a SHA-256 algorithm."""
+    """The `at_hash` of an access token for an algorithm with SHA-256."""
     return base64url(hashlib.sha256(text.encode()).digest()[:16])

@@ -1,4 +1,4 @@
-"""`./run demo-idp` prints what to enter, and starts only where the product would call it."""
+"""`./run demo-idp` prints the values to enter, and starts only if the product would accept the provider."""
 
 import os
 import signal
@@ -78,8 +78,8 @@ def test_demo_provider_uses_the_port_of_the_running_service(tmp_path: Path, monk
     assert demo.callback_urls(env.current())[0] == "http://127.0.0.1:8000/sso/callback/", "the service was killed"
 
 
-def test_ctrl_c_stops_it_even_if_sigint_was_ignored():
-    """A shell script starts its background processes like that."""
+def test_ctrl_c_stops_the_provider_even_if_sigint_was_ignored():
+    """As in the background processes of a shell script."""
     running_process = subprocess.Popen(
         ["sh", "-c", f"trap '' INT; exec {sys.executable} -m tests.providers.demo --port {free_port()}"],
         cwd=ROOT,

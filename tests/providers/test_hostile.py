@@ -1,4 +1,4 @@
-"""The hostile provider is correct until it is told to misbehave, and ends with its test."""
+"""The hostile provider behaves correctly unless a test configures it otherwise, and ends with the test."""
 
 import base64
 import hashlib
@@ -119,7 +119,7 @@ def test_configured_misbehaviour_applies_immediately(provider: HostileProvider, 
     assert time.monotonic() - started_at < 5
 
 
-def test_misbehaviour_can_be_limited_in_number(provider: HostileProvider):
+def test_misbehaviour_can_be_limited_to_some_requests(provider: HostileProvider):
     provider.serve("certs", responds_with_error(429), times=1)
     provider.serve("certs", responds_with_html(), times=1)
     provider.serve("/elsewhere", responds_with({"here": True}))

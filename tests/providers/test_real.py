@@ -68,66 +68,66 @@ def claims(discovery: dict[str, Any], token: str, client_id: str = CLIENT_ID) ->
 
 
 def test_code_flow_returns_claims_with_roles(provider: RealProvider):
-    result = document(provider, "main")
-    callback_url = Visitor(provider).sign_in(authorization_url(result), "anna")
+    discovery = document(provider, "main")
+    callback_url = Visitor(provider).sign_in(authorization_url(discovery), "anna")
     assert callback_url.startswith(CALLBACK + "?code=") and urlsplit(callback_url).query.count("iss=") == 1
 
-    message = claims(result, redeem_code(result, callback_url)["id_token"])
-    assert (message["sub"], message["email"], message["preferred_username"], message["nonce"]) == (
+    token_claims = claims(discovery, redeem_code(discovery, callback_url)["id_token"])
+    assert (token_claims["sub"], token_claims["email"], token_claims["preferred_username"], token_claims["nonce"]) == (
         "sub-anna", "anna@example.com", "anna", "n",
     )  # fmt: skip
-    assert message["realm_access"] == {"roles": ["itil", "surveyor"]} and message["sid"]
+    assert token_claims["realm_access"] == {"roles": ["itil", "surveyor"]} and token_claims["sid"]
 
 
 def test_public_client_uses_pkce(provider: RealProvider):
-    result = document(provider, "first")
+    discovery = document(provider, "first")
     visitor = Visitor(provider)
-    callback_url = visitor.sign_in(authorization_url(result, client_id="servicebase-pkce"), "anna")
+    callback_url = visitor.sign_in(authorization_url(discovery, client_id="servicebase-pkce"), "anna")
     assert (
-        redeem_code(result, callback_url, client_id="servicebase-pkce", code_verifier="w" * 43)["error"]
+        redeem_code(discovery, callback_url, client_id="servicebase-pkce", code_verifier="w" * 43)["error"]
         == "invalid_grant"
     )
 
-    callback_url = visitor.sign_in(authorization_url(result, client_id="servicebase-pkce"), "anna")
-    assert "id_token" in redeem_code(result, callback_url, client_id="servicebase-pkce")
+    callback_url = visitor.sign_in(authorization_url(discovery, client_id="servicebase-pkce"), "anna")
+    assert "id_token" in redeem_code(discovery, callback_url, client_id="servicebase-pkce")
 
 
 def test_plain_issuer_follows_the_scope_and_requires_the_secret_in_the_form(provider: RealProvider):
-    result = document(provider, "plain")
-    assert result["issuer"] == provider.url
-    request = authorization_url(result, scope="openid email", client_id="servicebase-pkce")
-    tokens = redeem_code(result, Visitor(provider).sign_in(request, "chris"), client_id="servicebase-pkce")
-    assert "email" not in claims(result, tokens["id_token"], "servicebase-pkce")
+    discovery = document(provider, "plain")
+    assert discovery["issuer"] == provider.url
+    location = authorization_url(discovery, scope="openid email", client_id="servicebase-pkce")
+    tokens = redeem_code(discovery, Visitor(provider).sign_in(location, "chris"), client_id="servicebase-pkce")
+    assert "email" not in claims(discovery, tokens["id_token"], "servicebase-pkce")
 
     bearer = {"authorization": f"Bearer {tokens['access_token']}"}
-    body = get(result["userinfo_endpoint"], POLICY, headers=bearer).json()
+    body = get(discovery["userinfo_endpoint"], POLICY, headers=bearer).json()
     assert body == {"sub": "sub-chris", "email": "chris@example.com", "email_verified": False}
 
 
 @pytest.mark.parametrize("response_type", ["id_token", "id_token token"])
 def test_tokens_are_returned_in_the_fragment(provider: RealProvider, response_type: str):
-    result = document(provider, "main")
-    request = authorization_url(result, client_id="servicebase-fragment", response_type=response_type)
+    discovery = document(provider, "main")
+    location = authorization_url(discovery, client_id="servicebase-fragment", response_type=response_type)
     for name in ("code_challenge", "code_challenge_method"):
-        request = request.replace(f"{name}=", f"x_{name}=")
-    parameters = dict(parse_qsl(urlsplit(Visitor(provider).sign_in(request, "anna")).fragment))
+        location = location.replace(f"{name}=", f"x_{name}=")
+    parameters = dict(parse_qsl(urlsplit(Visitor(provider).sign_in(location, "anna")).fragment))
 
-    message = claims(result, parameters["id_token"], "servicebase-fragment")
-    assert ("at_hash" in message) == ("access_token" in parameters) == ("token" in response_type.split())
+    token_claims = claims(discovery, parameters["id_token"], "servicebase-fragment")
+    assert ("at_hash" in token_claims) == ("access_token" in parameters) == ("token" in response_type.split())
 
 
 @pytest.mark.parametrize("overlap", [True, False])
-def test_keys_rotate_while_people_stay_signed_in(provider: RealProvider, overlap: bool):
-    result = document(provider, "main")
+def test_users_stay_signed_in_while_keys_rotate(provider: RealProvider, overlap: bool):
+    discovery = document(provider, "main")
     visitor = Visitor(provider)
-    visitor.sign_in(authorization_url(result), "anna")
-    kids_before = {key["kid"] for key in get(result["jwks_uri"], POLICY).json()["keys"]}  # type: ignore[index]
+    visitor.sign_in(authorization_url(discovery), "anna")
+    kids_before = {key["kid"] for key in get(discovery["jwks_uri"], POLICY).json()["keys"]}  # type: ignore[index]
     kids = provider.rotate("main", overlap=overlap)
-    callback_url, page = visitor.follow(authorization_url(result))
+    callback_url, page = visitor.follow(authorization_url(discovery))
 
     assert page == "" and "code=" in callback_url
     assert (kids_before <= set(kids)) is overlap
-    token = redeem_code(result, callback_url)["id_token"]
+    token = redeem_code(discovery, callback_url)["id_token"]
     assert jwt.get_unverified_header(token)["kid"] in set(kids) - kids_before
 
 
@@ -143,24 +143,24 @@ def test_sign_out_calls_the_back_channel(provider: RealProvider):
         product.serve("/backchannel-logout", lambda request: request.respond(200, {}))
         url = product.url_idp + "/backchannel-logout"
         provider.register(client_registration(CALLBACK, backchannel_logout_uri=url), public_registration(CALLBACK))
-        result = document(provider, "main")
+        discovery = document(provider, "main")
         visitor = Visitor(provider)
-        token = redeem_code(result, visitor.sign_in(authorization_url(result), "ben"))["id_token"]
-        query = {
+        token = redeem_code(discovery, visitor.sign_in(authorization_url(discovery), "ben"))["id_token"]
+        form = {
             "id_token_hint": token,
             "post_logout_redirect_uri": "http://testserver/sso/logout/",
             "state": "z",
         }
-        callback_url = visitor.sign_out(result["end_session_endpoint"], query)
+        callback_url = visitor.sign_out(discovery["end_session_endpoint"], form)
         assert callback_url == "http://testserver/sso/logout/?state=z"
 
-        visitor.sign_in(authorization_url(result), "ben")
+        visitor.sign_in(authorization_url(discovery), "ben")
         assert provider.end_sessions("main", "ben") == [CLIENT_ID]
 
         first_claims, second_claims = (claims_of(request.form["logout_token"]) for request in product.requests)
         assert first_claims["sid"] == claims_of(token)["sid"] != second_claims["sid"]
         assert first_claims["sub"] == second_claims["sub"] == "sub-ben"
-    assert 'name="password"' in visitor.follow(authorization_url(result))[1]
+    assert 'name="password"' in visitor.follow(authorization_url(discovery))[1]
     provider.register(client_registration(CALLBACK), public_registration(CALLBACK), fragment_registration(CALLBACK))
 
 
@@ -168,20 +168,20 @@ def claims_of(token: str) -> dict[str, Any]:
     return dict(jwt.decode(token, options={"verify_signature": False}))
 
 
-def test_wrong_password_signs_nobody_in(provider: RealProvider):
+def test_wrong_password_does_not_sign_in(provider: RealProvider):
     url = Visitor(provider).sign_in(authorization_url(document(provider, "main")), "anna", "wrong")
 
     assert url.startswith(provider.url)
 
 
-def test_no_process_is_left_after_the_end():
+def test_provider_process_ends_with_the_context():
     with RealProvider() as provider:
         process = psutil.Process(provider._process.pid)
         assert process.is_running()
     assert not psutil.pid_exists(process.pid)
 
 
-def test_it_ends_with_its_parent():
+def test_provider_process_ends_with_its_parent():
     provider = RealProvider().start()
     assert provider._process.stdin
     provider._process.stdin.close()

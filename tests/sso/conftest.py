@@ -12,7 +12,7 @@ from tests.providers.hostile import HostileProvider
 
 @pytest.fixture
 def allowed_http(settings: Any) -> None:
-    """The development switch: http and loopback providers."""
+    """Allows http and loopback providers, as in development."""
     settings.OUTBOUND_POLICY = {**settings.OUTBOUND_POLICY, "allow_http": True}
 
 

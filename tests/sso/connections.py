@@ -1,4 +1,4 @@
-"""Connections for tests: a valid record, and the form data that a browser sends."""
+"""Creates valid connections, and the form data that a browser sends."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ VALID_COLUMNS = {
     "redirect_uri": CALLBACK,
     "scope": "openid",
 }
-# With known endpoints, a save does not look up the provider.
+# If the endpoints are known, a save does not look up the provider.
 KNOWN_ENDPOINTS = {
     "issuer": "https://idp.example.com/realms/acme",
     "authorization_endpoint": "https://idp.example.com/realms/acme/auth",
@@ -32,14 +32,14 @@ CHECKBOXES = ("active", "enable_user_creation", "ignore_case", "enable_role_mapp
 
 
 def make_connection(**columns: Any) -> OidcSetting:
-    """A saved connection whose provider is known."""
+    """Saves a connection whose endpoints are known."""
     setting = OidcSetting(**{**VALID_COLUMNS, **KNOWN_ENDPOINTS, **columns})
     save_connection(setting)
     return setting
 
 
 def make_connection_at(provider: HostileProvider, **columns: Any) -> OidcSetting:
-    """A saved connection to a provider of this test, with its endpoints."""
+    """Saves a connection to a provider of this test, with its endpoints."""
     endpoints = {
         "issuer": provider.issuer,
         "authorization_endpoint": provider.url("auth"),

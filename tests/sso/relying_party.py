@@ -1,4 +1,4 @@
-"""Invalid ID tokens as functions, and the expected form of a refused sign-in."""
+"""Functions that create invalid ID tokens, and the check of a refused sign-in."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from tests.sso.sign_ins import Browser, check_refusal
 CANARY = "canary-of-a-claim"
 
 TokenFunction = Callable[[HostileProvider, dict[str, Any]], str]
-"""Makes a token from the valid claims."""
+"""Creates a token from the valid claims."""
 
 
 def with_changed_claims(**claims: Any) -> TokenFunction:

@@ -1,4 +1,4 @@
-"""A browser that signs in through the hostile provider step by step, and what the product stored."""
+"""A browser that signs in through the hostile provider step by step, and checks of refusals."""
 
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -34,17 +34,17 @@ class Browser:
         self.client = client or Client()
 
     def start(self, **parameters: str) -> str:
-        """The authorization URL that the browser is redirected to."""
+        """Starts a sign-in; returns the authorization URL to which the browser is redirected."""
         response = self.client.get(START_PATH, parameters)
         assert response.status_code == 302, response.content
         return str(response["Location"])
 
     def return_url(self, location: str) -> str:
-        """The callback URL that the provider redirects to."""
+        """Signs in at the provider; returns the callback URL to which it redirects."""
         return self.provider.authorize(location)
 
     def return_to(self, url: str, **options: Any) -> Any:
-        """The response to the callback URL; a fragment is posted as the fragment page does it."""
+        """Requests the callback URL; a fragment is sent by POST, as the fragment page does."""
         parts = urlsplit(url)
         if parts.fragment:
             return self.client.post(parts.path, dict(parse_qsl(parts.fragment)), headers=HTML_HEADERS, **options)
@@ -69,7 +69,7 @@ def check_refusal(response: Any, code: str, status: int) -> SignIn:
     """Checks a refusal page, and returns its entry in the sign-in log."""
     assert (response.status_code, refusal_code(response)) == (status, code), response.content
     assert code.encode() in response.content and response["Cache-Control"] == "no-store"
-    entry = SignIn.objects.latest("sys_updated_at")  # an entry may stand for several equal refusals
+    entry = SignIn.objects.latest("sys_updated_at")  # equal refusals share an entry
     assert entry.outcome == code
     return entry
 

@@ -1,4 +1,4 @@
-"""The form of a connection: approval and adoption, and that nothing is approved unseen."""
+"""The form of a connection: approval of reviewed values, and adoption of moved endpoints."""
 
 import re
 from typing import Any
@@ -37,13 +37,13 @@ class TestApproval:  # A57
         # That page shows the submitted values, so it must not approve the stored ones.
         assert 'name="seen_version" value="99"' in second_page.content.decode()
         page_text = press_button(as_alice, "_test", setting).content.decode()
-        assert 'name="seen_version" value=""' in page_text, "an approved one became one to approve meanwhile"
+        assert 'name="seen_version" value=""' in page_text, "a form without a version must not get the stored one"
         for button in ("_test", "_try"):
-            output = press_button(as_alice, button, setting, seen_version="98").content.decode()
-            assert 'name="seen_version" value="98"' in output, button
+            page_text = press_button(as_alice, button, setting, seen_version="98").content.decode()
+            assert 'name="seen_version" value="98"' in page_text, button
         assert setting.refreshed().needs_approval
-        output = seen_version(as_alice.get(connection_path(setting)))
-        assert "was approved" in messages_of(press_button(as_alice, "_approve", setting, seen_version=output))
+        version = seen_version(as_alice.get(connection_path(setting)))
+        assert "was approved" in messages_of(press_button(as_alice, "_approve", setting, seen_version=version))
         assert not setting.refreshed().needs_approval
 
     def test_a_save_by_an_administrator_does_not_approve(self, as_sonja: Client, as_alice: Client):

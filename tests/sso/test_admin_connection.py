@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db
 
 
 class TestSaving:
-    def test_save_stays_on_the_form_and_save_and_exit_goes_to_the_list(self, as_sonja: Client):
+    def test_save_stays_on_the_form_and_save_and_exit_opens_the_list(self, as_sonja: Client):
         response = as_sonja.post(connection_path(None), {**form_data(), "_continue": "1"})
         setting = OidcSetting.objects.get()
         assert response.status_code == 302 and response.headers["Location"] == connection_path(setting)
@@ -83,7 +83,7 @@ class TestSaving:
         second_page = press_button(as_sonja, "_save", OidcSetting.objects.get(name="Newer"), scope="openid email")
         assert "not active any more" not in messages_of(second_page)
 
-    def test_a_warning_tells_that_the_secret_was_removed(self, as_sonja: Client):
+    def test_a_warning_states_that_the_secret_was_removed(self, as_sonja: Client):
         press_button(as_sonja, "_save", client_secret="first", authorization_type="code")
         setting = OidcSetting.objects.get()
         assert "The client secret was removed" in messages_of(press_button(as_sonja, "_save", setting, realm="other"))
@@ -161,9 +161,9 @@ class TestSaving:
     def opened_form(self, browser: Client, setting: OidcSetting) -> dict[str, str]:
         """The form data of the unchanged page."""
         page = browser.get(connection_path(setting)).content.decode()
-        values = dict(re.findall(r'name="(initial-\w+)"(?: value="([^"]*)")?', page))
-        assert values["initial-scope"] == "openid" and "initial-client_secret" not in values
-        return {**form_data(setting), **{name: html.unescape(value) for name, value in values.items()}}
+        initial_values = dict(re.findall(r'name="(initial-\w+)"(?: value="([^"]*)")?', page))
+        assert initial_values["initial-scope"] == "openid" and "initial-client_secret" not in initial_values
+        return {**form_data(setting), **{name: html.unescape(value) for name, value in initial_values.items()}}
 
     @pytest.mark.parametrize(
         ("stored_change", "submitted_change", "expected"),
@@ -172,7 +172,7 @@ class TestSaving:
             ({"scope": "openid email"}, "openid email", "openid email"),
             ({"realm": "other"}, "openid profile", "openid profile"),
         ],
-        ids=["differently", "alike", "another column"],
+        ids=["different values", "equal values", "another column"],
     )
     def test_conflicting_changes_of_one_column_are_an_error(
         self, as_sonja: Client, stored_change: dict[str, str], submitted_change: str, expected: str
@@ -204,7 +204,7 @@ class TestSaving:
             ({"authorization_type": "code", "client_secret": "not ours"}, "cannot be decrypted with the keys"),
         ],
     )
-    def test_the_form_warns_when_nobody_can_sign_in(self, as_sonja: Client, columns: Any, sentence: str):
+    def test_the_form_warns_if_no_user_can_sign_in(self, as_sonja: Client, columns: Any, sentence: str):
         setting = make_connection()
         OidcSetting.objects.update(**columns)
         assert sentence in as_sonja.get(connection_path(setting)).content.decode()
@@ -248,7 +248,7 @@ class TestSaving:
         page = as_sonja.get(connection_path(None)).content.decode()
         assert "A provider never grants protected roles" in page and "admin, sso_admin, collection_admin" in page
 
-    def test_a_provider_that_is_away_is_a_warning_not_an_error(
+    def test_an_unavailable_provider_causes_a_warning_instead_of_an_error(
         self, as_sonja: Client, allowed_http: None, django_capture_on_commit_callbacks: Any
     ):
         with django_capture_on_commit_callbacks(execute=True):
@@ -260,7 +260,7 @@ class TestSaving:
             and "The connection to 127.0.0.1 failed" in page
         )
 
-    def test_deleting_the_active_one_from_its_page_and_from_the_list(self, as_sonja: Client):
+    def test_the_active_connection_can_be_deleted_from_its_page_and_the_list(self, as_sonja: Client):
         for delete in (
             lambda setting: as_sonja.post(connection_path(setting, "delete"), {"post": "yes"}),
             lambda setting: as_sonja.post(
@@ -294,7 +294,7 @@ class TestUpdateCertificates:
         assert "rsa-1" in table and provider.realm in table and "&quot;kty&quot;: &quot;RSA&quot;" in table
 
     @pytest.mark.parametrize("behaviour", [responds_with_error(500), page_of()])
-    def test_a_failure_is_the_specified_message_and_changes_nothing(  # A29
+    def test_a_failure_shows_the_specified_message_and_changes_nothing(  # A29
         self, as_sonja: Client, provider: HostileProvider, behaviour: Any
     ):
         setting = make_connection_at(provider, active=True)
@@ -323,7 +323,7 @@ class TestUpdateCertificates:
         )
         assert provider.requests == []
 
-    def test_entered_values_stay_in_the_form_unsaved(self, as_sonja: Client, provider: HostileProvider):
+    def test_entered_values_stay_in_the_form_without_being_saved(self, as_sonja: Client, provider: HostileProvider):
         setting = make_connection_at(provider, active=True)
         page = press_button(as_sonja, "_update_certificates", setting, name="Typed")
         assert 'value="Typed"' in page.content.decode() and setting.refreshed().name == "Example"
@@ -331,7 +331,7 @@ class TestUpdateCertificates:
 
 
 class TestTestConnection:
-    def test_it_reports_the_provider_and_changes_no_setting(self, as_sonja: Client, provider: HostileProvider):
+    def test_report_describes_the_provider_and_no_setting_changes(self, as_sonja: Client, provider: HostileProvider):
         setting = make_connection()
         provider.client_secret = ""
         row_before = OidcSetting.objects.values().get()
@@ -347,7 +347,7 @@ class TestTestConnection:
         page = press_button(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm)
         assert page.context["report"].is_successful and not OidcSetting.objects.exists()
 
-    def test_it_tells_whether_the_tested_values_are_saved(self, as_sonja: Client, provider: HostileProvider):
+    def test_report_states_whether_the_tested_values_are_saved(self, as_sonja: Client, provider: HostileProvider):
         provider.client_secret = ""
         active_setting, inactive_setting = make_connection_at(provider, active=True), make_connection_at(provider)
         typed_secret = {"client_secret": "typed", "authorization_type": "code"}

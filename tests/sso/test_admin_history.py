@@ -1,4 +1,4 @@
-"""The history of a connection: one entry for each save, which says what was done."""
+"""The history of a connection has one entry per save, which describes the change."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ def test_endpoints_found_later_have_their_own_entry(as_sonja: Client, provider: 
     found_entry, created_entry = entries(as_sonja, setting)
 
     assert created_entry.issuer == "" and new_values(found_entry)["Issuer"] == provider.issuer
-    assert found_entry.history_user_id is None, "no user caused it"
+    assert found_entry.history_user_id is None, "no user made the change"
 
 
 def test_endpoints_are_not_attributed_to_a_concurrent_save(provider: HostileProvider):
@@ -63,7 +63,7 @@ def test_endpoints_are_not_attributed_to_a_concurrent_save(provider: HostileProv
     setting = make_connection_at(provider, issuer="")
     provider.behave_correctly("discovery")
     OidcSetting.objects.get().store_columns(name="Renamed")
-    saving.find_provider(setting, completes_entry=True)
+    saving.find_provider(setting, amends_last_entry=True)
 
     assert [entry.issuer for entry in setting.history.order_by("history_id")] == ["", "", provider.issuer]
 

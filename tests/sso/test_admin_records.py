@@ -154,7 +154,7 @@ class TestDashboardTile:
         assert result.url.endswith(f"/{setting.pk}/change/") and not result.needs_attention
 
     @pytest.mark.parametrize(
-        ("of_setting", "of_pair"),
+        ("setting_columns", "pair_columns"),
         [
             ({"needs_approval": True}, {}),
             ({"resolve_error": "away"}, {}),
@@ -163,11 +163,11 @@ class TestDashboardTile:
             ({}, {"fetched_at": timezone.now() - timedelta(days=3)}),
         ],
     )
-    def test_the_tile_shows_warnings(self, as_sonja: Client, of_setting: Any, of_pair: Any):
+    def test_the_tile_shows_warnings(self, as_sonja: Client, setting_columns: Any, pair_columns: Any):
         setting = make_connection(active=True)
-        OidcSetting.objects.filter(pk=setting.pk).update(**of_setting)
+        OidcSetting.objects.filter(pk=setting.pk).update(**setting_columns)
         CertificatePair.objects.create(
-            url_idp=setting.url_idp, realm=setting.realm, **{"fetched_at": timezone.now(), **of_pair}
+            url_idp=setting.url_idp, realm=setting.realm, **{"fetched_at": timezone.now(), **pair_columns}
         )
         assert self.tile(as_sonja).needs_attention
 

@@ -1,4 +1,4 @@
-"""Try the script: who would sign in, without a sign-in."""
+"""*Try the script* shows the result of a sign-in without signing in."""
 
 import json
 from typing import Any
@@ -29,11 +29,11 @@ def row_counts() -> list[int]:
 
 
 def try_script(browser: Client, setting: OidcSetting | None, claims: Any, **columns: Any) -> Any:
-    text = claims if isinstance(claims, str) else json.dumps(claims)
-    return press_button(browser, "_try", setting, try_claims=text, **columns).context["report"]
+    claims_text = claims if isinstance(claims, str) else json.dumps(claims)
+    return press_button(browser, "_try", setting, try_claims=claims_text, **columns).context["report"]
 
 
-def test_it_shows_fields_account_and_roles_and_changes_nothing(as_sonja: Client, bob: User):
+def test_preview_shows_fields_account_and_roles_and_changes_nothing(as_sonja: Client, bob: User):
     setting = make_connection(enable_role_mapping=True, update_data_when_login=True)
     state_before = row_counts(), OidcSetting.objects.values().get(), User.objects.values().get(pk=bob.pk)
     script = "function map(claims) { return {login: 'bob', email: claims.email, first_name: 'Ann'} }"
@@ -120,7 +120,7 @@ def test_it_works_before_the_first_save(as_sonja: Client, bob: User):
     assert not OidcSetting.objects.exists()
 
 
-def test_the_page_asks_for_an_entered_secret_again(as_sonja: Client):
+def test_the_page_requests_an_entered_secret_again(as_sonja: Client):
     page = press_button(as_sonja, "_try", make_connection(), try_claims="{}", client_secret="canary").content.decode()
 
     assert "Enter the client secret again" in page and "canary" not in page
@@ -174,7 +174,7 @@ class TestApprovalInPreview:  # A57
         press_button(as_sonja, "_save", setting, **columns)
         stored_setting = setting.refreshed()
         preview = try_script(as_sonja, stored_setting, self.ALICE)
-        assert (stored_setting.needs_approval, preview.title) == (not is_let_in, report.title), "as the preview said"
+        assert (stored_setting.needs_approval, preview.title) == (not is_let_in, report.title), "the preview is correct"
         assert APPROVAL_AFTER_SAVE not in preview.notes
 
     def test_a_new_connection_of_sso_admin_needs_approval_for_protected_roles_only(

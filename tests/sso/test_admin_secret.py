@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 class TestSecret:  # A56
     CANARY = "client-secret-canary"
 
-    def test_it_is_stored_encrypted_and_never_shown(self, as_sonja: Client, caplog: Any, capsys: Any):
+    def test_secret_is_stored_encrypted_and_never_shown(self, as_sonja: Client, caplog: Any, capsys: Any):
         press_button(as_sonja, "_save", client_secret=self.CANARY)
         setting = OidcSetting.objects.get()
         assert self.CANARY not in setting.client_secret and setting.decrypted_client_secret == self.CANARY
@@ -27,13 +27,13 @@ class TestSecret:  # A56
         assert not hasattr(history_entry, "client_secret")
         assert self.CANARY not in repr(setting) + str(setting.payload()) + caplog.text + str(capsys.readouterr())
 
-    def test_a_form_with_an_error_does_not_send_it_back(self, as_sonja: Client):
+    def test_a_form_with_an_error_does_not_contain_the_secret(self, as_sonja: Client):
         page = as_sonja.post(
             connection_path(None), {**form_data(client_secret=self.CANARY, realm="no realm"), "_save": "1"}
         )
         assert page.status_code == 200 and self.CANARY not in page.content.decode()
 
-    def test_the_form_tells_whether_a_secret_is_set(self, as_sonja: Client):
+    def test_the_form_shows_whether_a_secret_is_set(self, as_sonja: Client):
         setting = make_connection()
         assert "Not set." in as_sonja.get(connection_path(setting)).content.decode()
         press_button(as_sonja, "_save", setting, client_secret=self.CANARY)
@@ -55,7 +55,7 @@ class TestSecret:  # A56
         press_button(as_sonja, "_save", setting.refreshed(), url_idp="https://mine.example.com")
         assert setting.refreshed().decrypted_client_secret == ""
         press_button(as_sonja, "_save", setting.refreshed(), url_idp="https://idp.example.com", client_secret="another")
-        assert setting.refreshed().decrypted_client_secret == "another", "an entered secret is for the new provider"
+        assert setting.refreshed().decrypted_client_secret == "another", "an entered secret belongs to the new provider"
 
     def test_the_log_of_the_admin_names_the_field_only(self, as_sonja: Client):
         from django.contrib.admin.models import LogEntry

@@ -1,4 +1,4 @@
-"""Deleting a user whom a provider signs in: the page says that the account would be created again."""
+"""The deletion page warns if the next sign-in through the provider would create the account again."""
 
 import html
 from typing import Any

@@ -1,4 +1,4 @@
-"""Warnings on the form of a connection, which describe the stored record."""
+"""Errors and warnings on the form of a connection."""
 
 from typing import Any
 
@@ -113,7 +113,7 @@ class TestSimilarConnections:
 
 
 class TestStoredState:
-    def test_the_form_tells_that_no_certificates_are_stored(self, as_sonja: Client, provider: HostileProvider):
+    def test_the_form_shows_that_no_certificates_are_stored(self, as_sonja: Client, provider: HostileProvider):
         setting = make_connection_at(provider)
         page = press_button(as_sonja, "_test", setting).content.decode()
         assert (
@@ -122,7 +122,7 @@ class TestStoredState:
         OidcSetting.objects.update(active=True)
         assert "select <em>Update certificates" in as_sonja.get(connection_path(setting)).content.decode()
 
-    def test_the_form_tells_when_certificates_were_fetched(self, as_sonja: Client, provider: HostileProvider):
+    def test_the_form_shows_when_certificates_were_fetched(self, as_sonja: Client, provider: HostileProvider):
         setting = make_connection_at(provider, active=True)
         page = press_button(as_sonja, "_update_certificates", setting).content.decode()
         assert "Last fetched" in page and "No certificates are stored." not in page

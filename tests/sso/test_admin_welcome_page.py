@@ -1,4 +1,4 @@
-"""Changing the welcome page of an active connection by hand is allowed, with a warning."""
+"""The welcome page may be changed manually while a connection is active, but this causes a warning."""
 
 import pytest
 from django.test import Client
@@ -22,7 +22,7 @@ def test_a_value_other_than_the_redirect_uri_causes_a_warning(as_alice: Client):
     assert welcome_page() == "/account/"
 
     setting.save()
-    assert welcome_page() == setting.redirect_uri, "as the sentence says"
+    assert welcome_page() == setting.redirect_uri, "as the warning states"
     assert "no longer go" in put_property(as_alice, "")
     assert "no longer go" not in put_property(as_alice, setting.redirect_uri)
 

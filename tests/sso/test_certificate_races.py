@@ -1,4 +1,4 @@
-"""Concurrent certificate updates: threads with separate connections, and a provider that holds its responses."""
+"""Concurrent certificate updates, with a database connection per thread and a provider that delays responses."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ THREAD_COUNT = 8
 
 
 def run_concurrently(action: Any, count: int) -> list[Any]:
-    """Runs the action in `count` threads at the same time; the outcomes."""
+    """Runs the action in `count` concurrent threads; returns their outcomes."""
     start = threading.Barrier(count)
 
     def run_action(number: int) -> Any:
@@ -41,7 +41,7 @@ def setting(provider: HostileProvider, transactional_db: Any) -> OidcSetting:
 
 
 def update_certificates(provider: HostileProvider, setting: OidcSetting) -> certificate_updates.UpdateOutcome:
-    return certificate_updates.refresh_certificates(setting, reason=certificate_updates.REASON_FORM)
+    return certificate_updates.refresh_certificates(setting, trigger=certificate_updates.TRIGGER_FORM)
 
 
 def stored_kids() -> list[str]:
@@ -80,7 +80,7 @@ def test_twenty_concurrent_unknown_kids_cause_one_request_for_all(
 
 
 def fetch_unknown_kid(setting: OidcSetting) -> bool:
-    """Whether a token that names rsa-2 finds its key."""
+    """Whether the key of a token with the kid rsa-2 is found."""
     certificate_updates.refresh_for_unknown_kid(setting)
     return any(key["kid"] == "rsa-2" for key in certificate_updates.signing_keys(setting))
 

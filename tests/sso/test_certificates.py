@@ -1,4 +1,4 @@
-"""The certificate update: the specified algorithm, invalid responses, and the 30 s for unknown keys."""
+"""The certificate update: the specified algorithm, invalid responses, and the 30-second limit for unknown keys."""
 
 from datetime import timedelta
 from typing import Any
@@ -38,7 +38,7 @@ def setting(provider: HostileProvider, db: Any) -> OidcSetting:
 def update_certificates(provider: HostileProvider, setting: OidcSetting, *names: Any) -> UpdateOutcome:
     if names:
         provider.jwks = {"keys": [jwk(name) if isinstance(name, str) else name for name in names]}
-    return certificate_updates.refresh_certificates(setting, reason=certificate_updates.REASON_FORM)
+    return certificate_updates.refresh_certificates(setting, trigger=certificate_updates.TRIGGER_FORM)
 
 
 def stored_kids(setting: OidcSetting) -> list[str]:
@@ -54,7 +54,7 @@ def pair_of(setting: OidcSetting) -> CertificatePair:
 
 
 class TestAlgorithm:  # A34
-    def test_new_keys_are_added_known_ones_kept_absent_ones_removed(
+    def test_new_keys_are_added_known_keys_kept_and_absent_keys_removed(
         self, provider: HostileProvider, setting: OidcSetting
     ):
         assert update_certificates(provider, setting, "rsa-1", "rsa-2") == UpdateOutcome(2, 0, 0)
@@ -86,7 +86,7 @@ class TestAlgorithm:  # A34
         assert [row for row in IdpCertificate.objects.values() if row["kid"] == "rsa-1"] == rows_before
         assert "rsa-1" in pair_of(setting).warning
         update_certificates(provider, setting, "rsa-1", "p256-1")
-        assert pair_of(setting).warning == "", "the warning ends with its cause"
+        assert pair_of(setting).warning == "", "the warning disappears with its cause"
 
     def test_a_renewed_certificate_of_the_same_key_is_not_a_change(
         self, provider: HostileProvider, setting: OidcSetting
@@ -117,14 +117,14 @@ class TestAlgorithm:  # A34
         """A response from before a change of keys is applied after the new keys are stored."""
         update_certificates(provider, setting, "rsa-1")
         old_keys = key_sets.parse_key_set({"keys": [jwk("rsa-1")]})
-        number = certificate_updates._draw_request_number(*setting.pair)
+        number = certificate_updates._next_request_number(*setting.pair)
         update_certificates(provider, setting, "rsa-2")
         assert certificate_updates._apply_key_set(*setting.pair, old_keys, number) == UpdateOutcome(unchanged=1)
         assert stored_kids(setting) == ["rsa-2"] and deleted_certificates() == [("idp_certificate", "rsa-1")]
 
     def test_nothing_is_stored_for_a_pair_without_connection(self, provider: HostileProvider, setting: OidcSetting):
         deleted_setting = OidcSetting(url_idp="https://idp.example.com", realm="gone", jwks_uri=provider.url("certs"))
-        certificate_updates.refresh_certificates(deleted_setting, reason=certificate_updates.REASON_DAILY)
+        certificate_updates.refresh_certificates(deleted_setting, trigger=certificate_updates.TRIGGER_DAILY)
         assert not IdpCertificate.objects.exists()
 
 
@@ -181,9 +181,7 @@ class TestUnknownKids:  # A32
             certificate_updates.refresh_for_unknown_kid(setting_with_keys)
             assert len(provider.requests_to("certs")) == request_count
 
-    def test_a_pair_without_keys_is_fetched_at_once_without_starting_the_limit(
-        self, provider: HostileProvider, setting: OidcSetting
-    ):
+    def test_a_first_fetch_without_stored_keys_does_not_count(self, provider: HostileProvider, setting: OidcSetting):
         assert certificate_updates.refresh_for_unknown_kid(setting)
         provider.jwks = {"keys": [jwk("rsa-2")]}
         assert certificate_updates.refresh_for_unknown_kid(setting) and stored_kids(setting) == ["rsa-2"]
@@ -198,7 +196,7 @@ class TestUnknownKids:  # A32
         tasks.refresh_daily()
         assert len(provider.requests_to("certs")) == 5
 
-    def test_a_failed_request_counts(self, provider: HostileProvider, setting_with_keys: OidcSetting):
+    def test_a_failed_request_counts_towards_the_limit(self, provider: HostileProvider, setting_with_keys: OidcSetting):
         provider.serve("certs", responds_with_error(500))
         assert not any(certificate_updates.refresh_for_unknown_kid(setting_with_keys) for _ in range(3))
         assert len(provider.requests_to("certs")) == 1
@@ -208,8 +206,8 @@ class TestUnknownKids:  # A32
         for setting in (setting_with_keys, other_setting):
             assert certificate_updates.refresh_for_unknown_kid(setting)
 
-    def test_a_token_from_a_stranger_causes_one_request_at_most(self, provider: HostileProvider, setting: OidcSetting):
-        """Even if no key is stored; such a caller never waits for the request of another one."""
+    def test_unsolicited_tokens_cause_at_most_one_request(self, provider: HostileProvider, setting: OidcSetting):
+        """Even if no key is stored, and without waiting for the request of another caller."""
         provider.serve("certs", responds_with_error(500))
         for _ in range(5):
             certificate_updates.refresh_for_unknown_kid(setting, is_unsolicited=True)
@@ -223,7 +221,7 @@ class TestUnknownKids:  # A32
 
 
 class TestDailyTask:
-    def test_it_updates_endpoints_and_keys(self, provider: HostileProvider, setting: OidcSetting):
+    def test_daily_task_updates_endpoints_and_keys(self, provider: HostileProvider, setting: OidcSetting):
         provider.algorithms = ["ES256"]
         tasks.refresh_daily()
         assert stored_kids(setting) == ["rsa-1"] and setting.refreshed().algorithms == ["ES256"]
@@ -242,14 +240,14 @@ class TestDailyTask:
         assert (stored_setting.issuer, stored_kids(setting)) == (provider.issuer, ["rsa-1"])
         assert stored_setting.resolve_error and pair_of(setting).failure
 
-    def test_it_finds_a_provider_that_was_not_found_before(self, provider: HostileProvider):
+    def test_daily_task_finds_a_provider_that_was_not_found_before(self, provider: HostileProvider):
         setting = make_connection_at(
             provider, active=True, issuer="", authorization_endpoint="", jwks_uri="", token_endpoint=""
         )
         tasks.refresh_daily()
         assert setting.refreshed().issuer == provider.issuer and stored_kids(setting) == ["rsa-1"]
 
-    def test_it_is_scheduled_daily(self):
+    def test_daily_task_is_scheduled(self):
         from django_celery_beat.models import PeriodicTask
 
         from config.scheduling import schedules

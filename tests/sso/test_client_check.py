@@ -1,4 +1,4 @@
-"""Test connection: whether the provider accepts this service, before anybody signs in."""
+"""*Test connection* checks whether the provider accepts this service as a client."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -31,7 +31,7 @@ def redirect_with(provider: HostileProvider, target: str = CALLBACK, **parameter
     provider.serve("auth", redirects_to(f"{target}?{urlencode(parameters)}"))
 
 
-def report_text(provider: HostileProvider, browser: Client, **columns: Any) -> Any:
+def connection_report(provider: HostileProvider, browser: Client, **columns: Any) -> Any:
     page = press_button(browser, "_test", None, url_idp=provider.url_idp, realm=provider.realm, **columns)
     return page.context["report"]
 
@@ -45,7 +45,7 @@ def accepting_provider(provider: HostileProvider) -> HostileProvider:
 
 
 def test_an_accepted_client_is_reported(accepting_provider: HostileProvider, as_sonja: Client):
-    report = report_text(accepting_provider, as_sonja, authorization_type="code", client_secret="s3cret")
+    report = connection_report(accepting_provider, as_sonja, authorization_type="code", client_secret="s3cret")
 
     assert report.is_successful and report.notes == ()
     (request,) = accepting_provider.requests_to("auth")
@@ -60,7 +60,7 @@ def test_an_accepted_client_is_reported(accepting_provider: HostileProvider, as_
 def test_a_redirect_uri_with_a_wrong_path_is_reported(accepting_provider: HostileProvider, as_sonja: Client):
     wrong_path_url = CALLBACK.replace("/sso/callback/", "/sso/callbacks/")
     accepting_provider.serve("auth", responds_with_error(400))
-    report = report_text(accepting_provider, as_sonja, redirect_uri=wrong_path_url)
+    report = connection_report(accepting_provider, as_sonja, redirect_uri=wrong_path_url)
 
     assert not report.is_successful and "must be /sso/callback/" in report.notes[0], (
         "the warning comes before the result of the provider"
@@ -72,7 +72,7 @@ def test_a_redirect_uri_at_another_host_of_the_service_causes_a_warning(
 ):
     other_url = CALLBACK.replace("http://testserver", "http://testserver:8001")
     redirect_with(accepting_provider, target=other_url, error="login_required")
-    report = report_text(accepting_provider, as_sonja, redirect_uri=other_url)
+    report = connection_report(accepting_provider, as_sonja, redirect_uri=other_url)
 
     assert report.is_successful and "the same scheme, host and port" in report.notes[0]
 
@@ -81,7 +81,7 @@ def test_a_redirect_uri_at_another_host_of_the_service_causes_a_warning(
 @pytest.mark.parametrize("word", ["invalid_client", "unauthorized_client"])
 def test_a_rejected_client_is_reported(accepting_provider: HostileProvider, as_sonja: Client, kind: str, word: str):
     accepting_provider.serve("token", responds_with({"error": word}, 401))
-    report = report_text(accepting_provider, as_sonja, authorization_type=kind)
+    report = connection_report(accepting_provider, as_sonja, authorization_type=kind)
 
     assert not report.is_successful and word in report.notes[0] and "rejected the client ID" in report.notes[0]
     assert ("or client secret" in report.notes[0]) is (kind == "code")
@@ -92,7 +92,7 @@ def test_an_unregistered_redirect_uri_is_reported(
     accepting_provider: HostileProvider, as_sonja: Client, behaviour: Any
 ):
     accepting_provider.serve("auth", behaviour)
-    report = report_text(accepting_provider, as_sonja)
+    report = connection_report(accepting_provider, as_sonja)
 
     assert not report.is_successful and report.notes == (client_check.REDIRECT_URI_REJECTED,)
 
@@ -100,10 +100,10 @@ def test_an_unregistered_redirect_uri_is_reported(
 @pytest.mark.parametrize("word", ["invalid_scope", "unsupported_response_type"])
 def test_a_rejected_request_is_reported(accepting_provider: HostileProvider, as_sonja: Client, word: str):
     redirect_with(accepting_provider, error=word)
-    report = report_text(accepting_provider, as_sonja)
+    report = connection_report(accepting_provider, as_sonja)
 
     assert not report.is_successful and report.notes == (client_check.REQUEST_REJECTED.format(error=word),)
-    assert "Redirect URI" not in report.notes[0], "providers only redirect to registered URIs"
+    assert "Redirect URI" not in report.notes[0], "providers redirect only to registered URIs"
 
 
 def test_an_unusable_token_endpoint_is_reported(accepting_provider: HostileProvider, as_sonja: Client):
@@ -112,7 +112,7 @@ def test_an_unusable_token_endpoint_is_reported(accepting_provider: HostileProvi
         ("http://127.0.0.1:9/token", "connection to 127.0.0.1 failed"),
     ):
         accepting_provider.discovery = {"token_endpoint": endpoint} if endpoint else {"token_endpoint": ABSENT}
-        report = report_text(accepting_provider, as_sonja)
+        report = connection_report(accepting_provider, as_sonja)
         assert not report.is_successful and sentence in report.notes[0], report
 
 
@@ -132,15 +132,15 @@ def with_other_key(encrypted: str) -> str:
     raise encryption.DecryptionFailed
 
 
-def test_a_connection_that_admits_nobody_fails_the_test(accepting_provider: HostileProvider, as_sonja: Client):
-    report = report_text(accepting_provider, as_sonja, ignore_case=True)
+def test_a_connection_that_admits_no_user_fails_the_test(accepting_provider: HostileProvider, as_sonja: Client):
+    report = connection_report(accepting_provider, as_sonja, ignore_case=True)
     assert (
         not report.is_successful
-        and "nobody could sign in" in report.title
+        and "nobody can sign in" in report.title
         and connection_warnings.NOBODY_CAN_SIGN_IN in report.notes
     )
     accepting_provider.algorithms = ["HS256"]
-    report = report_text(accepting_provider, as_sonja)
+    report = connection_report(accepting_provider, as_sonja)
     assert not report.is_successful and "supports none of the algorithms" in report.notes[0]
 
 
@@ -167,7 +167,7 @@ def test_an_inconclusive_response_is_reported_as_unchecked(
     accepting_provider: HostileProvider, as_sonja: Client, endpoint: str, behaviour: Any
 ):
     accepting_provider.serve(endpoint, behaviour)
-    report = report_text(accepting_provider, as_sonja)
+    report = connection_report(accepting_provider, as_sonja)
 
     subject = "The Redirect URI" if endpoint == "auth" else "The client ID or secret"
     assert report.is_successful and report.notes == (client_check.CHECK_INCONCLUSIVE.format(subject=subject),)
@@ -175,7 +175,7 @@ def test_an_inconclusive_response_is_reported_as_unchecked(
 
 def test_in_the_fragment_flow_the_client_is_not_checked(accepting_provider: HostileProvider, as_sonja: Client):
     accepting_provider.serve("auth", redirects_to(f"{CALLBACK}#error=login_required"))
-    report = report_text(accepting_provider, as_sonja, response_type="id_token")
+    report = connection_report(accepting_provider, as_sonja, response_type="id_token")
 
     assert report.is_successful and report.notes == () and accepting_provider.requests_to("token") == []
 

@@ -1,4 +1,4 @@
-"""Discovery from URL IdP and Realm, with a real HTTP server that may misbehave."""
+"""Discovery from URL IdP and Realm, against an HTTP server that may misbehave."""
 
 import time
 from dataclasses import replace
@@ -73,7 +73,7 @@ class TestDiscovery:
             provider.discovery = {"issuer": issuer}
             assert discover_endpoints(provider).issuer == issuer
 
-    def test_all_needed_endpoints_are_read(self, provider: HostileProvider):
+    def test_all_required_values_are_read(self, provider: HostileProvider):
         provider.algorithms = ["RS256", "ES256", 7]
         provider.discovery = {
             "authorization_response_iss_parameter_supported": True,
@@ -115,8 +115,8 @@ class TestDiscovery:
         provider.discovery = {"issuer": issuer}
         sentence = refusal_of(provider).message
         assert sentence.startswith("The provider's issuer is ") and len(sentence) < 300 and "\n" not in sentence
-        result = [request.path for request in provider.requests]
-        assert not any("/protocol/" in path for path in result), "the path pattern must not bypass a refused document"
+        paths = [request.path for request in provider.requests]
+        assert not any("/protocol/" in path for path in paths), "the path pattern must not bypass a refused document"
 
     @pytest.mark.parametrize("name", ["authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"])
     @pytest.mark.parametrize(
@@ -207,14 +207,14 @@ class TestPathPattern:
 
 
 class TestDeadline:
-    def test_the_first_connection_failure_ends_it(self, allowed_http: None):
+    def test_the_first_connection_failure_ends_discovery(self, allowed_http: None):
         with pytest.raises(EndpointsNotFound) as exc_info:
             discover("http://127.0.0.1:9", "r", provider_policy(), Deadline.after(8))
         assert (
             len(exc_info.value.requested_urls) == 1 and "The connection to 127.0.0.1 failed" in exc_info.value.message
         )
 
-    def test_an_address_that_must_not_be_called_ends_it(self):
+    def test_a_forbidden_address_ends_discovery(self):
         with pytest.raises(EndpointsNotFound) as exc_info:
             discover("https://169.254.169.254", "r", provider_policy(), Deadline.after(8))
         assert len(exc_info.value.requested_urls) == 1 and "metadata" in exc_info.value.message

@@ -1,4 +1,4 @@
-"""Which keys of a published set are used, and which responses are not key sets."""
+"""Which keys of a published key set are used, and which responses are refused."""
 
 from typing import Any
 
@@ -70,9 +70,9 @@ def test_an_rsa_key_may_name_its_algorithm(algorithm: str):
     ],
 )  # fmt: skip
 def test_other_keys_are_ignored_and_counted(key: Any, reason: str):
-    text = usable_kids(key, jwk("rsa-1"))
+    key_set = usable_kids(key, jwk("rsa-1"))
 
-    assert (list(text.keys), text.ignored_keys) == (["rsa-1"], (reason,))
+    assert (list(key_set.keys), key_set.ignored_keys) == (["rsa-1"], (reason,))
     assert "no usable key" in refusal_of({"keys": [key]}) and reason in refusal_of({"keys": [key]})
 
 
@@ -99,7 +99,7 @@ def test_more_than_64_keys_are_refused():  # A28
     assert "more than 64" in refusal_of({"keys": keys})
 
 
-def test_a_key_without_kid_goes_by_its_thumbprint():
+def test_a_key_without_kid_is_identified_by_its_thumbprint():
     key = jwk("rsa-1", kid=ABSENT)
 
     assert usable_kids(key).keys == {thumbprint(key): key}
@@ -107,7 +107,7 @@ def test_a_key_without_kid_goes_by_its_thumbprint():
     assert "two keys with the same kid" in refusal_of({"keys": [key, dict(key)]})
 
 
-def test_the_thumbprint_is_that_of_the_rfc():
+def test_the_thumbprint_equals_the_example_of_the_rfc():
     modulus = (
         "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3ok"
         "njhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu"

@@ -1,4 +1,4 @@
-"""A sign-in runs the methods of mozilla-django-oidc, not only classes derived from it."""
+"""A sign-in runs methods of mozilla-django-oidc, and does not only use classes derived from it."""
 
 import sys
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ BACKEND_NAME = "OIDCAuthenticationBackend"
 
 @contextmanager
 def traced_calls() -> Iterator[set[str]]:
-    """The called functions of the library and of our backend."""
+    """Collects the called functions of the library and of our backend."""
     names: set[str] = set()
 
     def trace(frame: FrameType, event: str, argument: Any) -> None:
@@ -61,7 +61,7 @@ def test_a_sign_in_runs_the_methods_of_the_library(provider: HostileProvider, is
     assert {f"OidcBackend.{hook}" for hook in hooks | {"create_user" if is_new else "update_user"}} <= names
 
 
-def test_no_check_or_call_of_the_library_takes_the_place_of_ours(provider: HostileProvider):
+def test_library_checks_and_calls_do_not_replace_ours(provider: HostileProvider):
     """The library checks neither issuer nor audience, and calls the provider without the outbound guard."""
     make_active_connection(provider)
     make_ann()
@@ -101,7 +101,7 @@ def test_signing_out_runs_the_view_of_the_library(provider: HostileProvider):
     assert "OIDCLogoutView.post" in names and browser.login is None
 
 
-def test_its_settings_come_from_the_connection(provider: HostileProvider):
+def test_library_settings_come_from_the_connection(provider: HostileProvider):
     setting = make_active_connection(provider, scope="openid email")
     endpoints = setting.endpoints
     assert endpoints is not None
@@ -116,7 +116,7 @@ def test_its_settings_come_from_the_connection(provider: HostileProvider):
     assert set(LIBRARY_SETTINGS) >= {"OIDC_OP_AUTHORIZATION_ENDPOINT", "OIDC_OP_USER_ENDPOINT", "OIDC_OP_JWKS_ENDPOINT"}
 
 
-def test_a_backend_asks_the_database_nothing_until_a_sign_in(db: None, django_assert_num_queries: Any):
+def test_backend_makes_no_query_before_a_sign_in(db: None, django_assert_num_queries: Any):
     """Django creates a backend for every request of a signed-in user."""
     with django_assert_num_queries(0):
         OidcBackend()

@@ -1,4 +1,4 @@
-"""Sign-out leads to the provider's sign-out, and back to a page that signs nobody in again."""
+"""Sign-out redirects to the sign-out of the provider, and back to a page that does not sign in again."""
 
 import re
 from typing import Any
@@ -46,7 +46,7 @@ def test_the_provider_is_notified_by_a_form(browser: Browser, path: str):
 
 
 @every_route
-def test_our_session_ends_before_the_provider_is_asked(browser: Browser, path: str):
+def test_our_session_ends_before_the_provider_is_notified(browser: Browser, path: str):
     client = Client()
     client.cookies["servicebase_session"] = browser.client.cookies["servicebase_session"].value
     browser.client.post(path)
@@ -72,14 +72,14 @@ def test_another_state_is_refused(browser: Browser, state: str):
     assert response.status_code == 400 and b"logout_state" in response.content
 
 
-def test_a_state_counts_once(browser: Browser):
+def test_a_state_is_accepted_once(browser: Browser):
     state = form_fields(browser.client.post("/logout/"))["state"]
     browser.client.get("/sso/logout/", {"state": state})
 
     assert browser.client.get("/sso/logout/", {"state": state}).status_code == 400
 
 
-def test_a_link_or_a_form_of_another_site_signs_nobody_out(browser: Browser):  # A64
+def test_a_link_or_form_of_another_site_does_not_sign_out(browser: Browser):  # A64
     browser.client.get("/sso/logout/")
     browser.client.get("/sso/logout/", {"state": "x"})
     assert browser.login == "ann"
@@ -161,7 +161,7 @@ def test_a_password_change_keeps_the_provider_session(browser: Browser):
     assert form_fields(browser.client.post("/logout/"))["client_id"] == "servicebase"
 
 
-def test_the_callback_does_not_sign_in_again_by_itself(browser: Browser):
+def test_the_callback_does_not_sign_in_again_automatically(browser: Browser):
     browser.client.post("/logout/")
     page = browser.client.get("/", follow=False)
 

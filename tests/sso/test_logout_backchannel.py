@@ -56,7 +56,7 @@ def test_a_subject_is_signed_out_everywhere(active_provider: HostileProvider, bo
     assert not ProviderSession.objects.exists()
 
 
-def test_a_session_is_signed_out_alone(active_provider: HostileProvider):
+def test_a_single_session_is_signed_out(active_provider: HostileProvider):
     first_client, second_client = signed_in_client(active_provider, "sid-1"), signed_in_client(active_provider, "sid-2")
     assert send_logout_token(active_provider.logout_token(sub=ABSENT, sid="sid-1")).status_code == 200
 
@@ -65,7 +65,7 @@ def test_a_session_is_signed_out_alone(active_provider: HostileProvider):
     assert not is_signed_in(second_client)
 
 
-def test_a_session_without_sid_may_be_the_one_that_ended(active_provider: HostileProvider):
+def test_a_session_without_sid_ends_with_any_session_of_its_subject(active_provider: HostileProvider):
     client_without_sid, client_with_sid = signed_in_client(active_provider), signed_in_client(active_provider, "sid-2")
     assert send_logout_token(active_provider.logout_token(sid="sid-1")).status_code == 200
 
@@ -76,14 +76,14 @@ def test_a_session_without_sid_may_be_the_one_that_ended(active_provider: Hostil
     assert not ProviderSignOut.has_ended({**claims, "sub": "sub-other"}, since_id=0)
 
 
-def test_subject_and_session_must_belong_together(active_provider: HostileProvider):
+def test_subject_and_session_must_match(active_provider: HostileProvider):
     client = signed_in_client(active_provider, "sid-1")
     assert send_logout_token(active_provider.logout_token(sub="sub-other", sid="sid-1")).status_code == 200
 
     assert is_signed_in(client)
 
 
-def test_a_session_by_password_of_the_same_user_stays(active_provider: HostileProvider):
+def test_password_sessions_of_the_same_user_continue(active_provider: HostileProvider):
     user = User.objects.get(login="ann")
     user.set_password(PASSWORD)
     user.save()
@@ -122,7 +122,7 @@ REFUSED_TOKENS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("options", "changes", "code"), REFUSED_TOKENS, ids=[str(row) for row in REFUSED_TOKENS])
-def test_a_token_that_proves_nothing_keeps_the_session(
+def test_an_invalid_logout_token_does_not_end_the_session(
     active_provider: HostileProvider, options: Any, changes: Any, code: str
 ):
     client = signed_in_client(active_provider)
@@ -133,7 +133,7 @@ def test_a_token_that_proves_nothing_keeps_the_session(
     assert is_signed_in(client)
 
 
-def test_an_id_token_ends_nothing(active_provider: HostileProvider):
+def test_an_id_token_does_not_end_the_session(active_provider: HostileProvider):
     client = signed_in_client(active_provider)
 
     assert send_logout_token(active_provider.sign(active_provider.valid_claims("n"))).status_code == 400

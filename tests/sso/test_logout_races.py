@@ -1,4 +1,4 @@
-"""Back-channel logout concurrent with a sign-in: no session outlives the provider's."""
+"""Back-channel logout during a sign-in: no session outlives that of the provider."""
 
 import time
 from collections.abc import Callable
@@ -36,16 +36,16 @@ def active_provider(db: Any, provider: HostileProvider) -> HostileProvider:
     return provider
 
 
-def run_during(monkeypatch: Any, module: Any, name: str, action: Callable[[], Any]) -> None:
+def run_before(monkeypatch: Any, module: Any, name: str, action: Callable[[], Any]) -> None:
     """Runs the action once, before the next call of the function."""
-    original, pending = getattr(module, name), [action]
+    original_function, pending = getattr(module, name), [action]
 
-    def first(*arguments: Any, **keywords: Any) -> Any:
+    def run_action_first(*arguments: Any, **keywords: Any) -> Any:
         if pending:
             pending.pop()()
-        return original(*arguments, **keywords)
+        return original_function(*arguments, **keywords)
 
-    monkeypatch.setattr(module, name, first)
+    monkeypatch.setattr(module, name, run_action_first)
 
 
 def logout_during_call(token: str) -> Callable[[], None]:
@@ -62,7 +62,7 @@ def test_a_sign_in_in_progress_is_refused(
     active_provider: HostileProvider, monkeypatch: Any, logout_claims: dict[str, Any]
 ):
     active_provider.claims = {"sid": "sid-1"}
-    run_during(
+    run_before(
         monkeypatch,
         OidcBackend,
         "get_or_create_user",
@@ -86,7 +86,7 @@ def test_the_sign_in_of_another_subject_succeeds(
     active_provider: HostileProvider, monkeypatch: Any, logout_claims: dict[str, Any]
 ):
     active_provider.claims = {"sid": "sid-1"}
-    run_during(
+    run_before(
         monkeypatch,
         OidcBackend,
         "get_or_create_user",
@@ -97,7 +97,7 @@ def test_the_sign_in_of_another_subject_succeeds(
 
 
 def test_a_session_that_was_just_created_is_ended(active_provider: HostileProvider, monkeypatch: Any):
-    run_during(monkeypatch, sign_in_events.SignInEvent, "record", logout_during_call(active_provider.logout_token()))
+    run_before(monkeypatch, sign_in_events.SignInEvent, "record", logout_during_call(active_provider.logout_token()))
     browser = Browser(active_provider)
     browser.sign_in()
 
@@ -105,7 +105,7 @@ def test_a_session_that_was_just_created_is_ended(active_provider: HostileProvid
 
 
 def test_a_token_issued_before_the_sign_out_is_refused(active_provider: HostileProvider):
-    """The token waited in the browser while the waiting page was shown."""
+    """The browser held the token while it showed the waiting page."""
     make_active_connection(active_provider, name="Fragment", response_type="id_token")
     browser = Browser(active_provider)
     callback_url = browser.return_url(browser.start())
@@ -132,7 +132,7 @@ def test_a_sign_out_waits_for_a_session_being_created(allowed_http: None, monkey
 
 
 class TestReplayedTokens:
-    def test_a_replay_ends_nothing(self, active_provider: HostileProvider):
+    def test_a_replayed_token_ends_no_session(self, active_provider: HostileProvider):
         token = active_provider.logout_token()
         first_client = signed_in_client(active_provider)
         assert send_logout_token(token).status_code == 200 and not is_signed_in(first_client)

@@ -1,4 +1,4 @@
-"""Matching a person to an account, by the rules on case."""
+"""Matching a claim to an account according to the case rules."""
 
 import itertools
 import unicodedata
@@ -29,11 +29,11 @@ BOB, Bob, BoB = ("1", "bob"), ("2", "Bob"), ("3", "BoB")
         (False, False, Comparison.FOLDED),
     ],
 )
-def test_the_rows_that_authorize_somebody(ignores_case: bool, is_case_sensitive: bool, row: Comparison):
+def test_case_settings_choose_the_comparison(ignores_case: bool, is_case_sensitive: bool, row: Comparison):
     assert choose_comparison(ignores_case=ignores_case, is_case_sensitive=is_case_sensitive) is row
 
 
-# The returned claim, the logins of all accounts, and the match under EXACT and under FOLDED ("!" refuses).
+# The claim, the ids and logins of all accounts, and the match for EXACT and for FOLDED ("!" means refused).
 CASES: list[tuple[str, list[tuple[str, str]], str | None, str | None]] = [
     ("bob", [], None, None),
     ("bob", [BOB], "1", "1"),
@@ -78,7 +78,7 @@ def test_the_matching_account_is_found(
                 assert find_account(value, dict(order), comparison) == login
 
 
-def test_nobody_is_authorized_under_rule_2():  # A48
+def test_sign_in_is_refused_under_rule_2():  # A48
     with pytest.raises(SignInRefused) as error:
         choose_comparison(ignores_case=True, is_case_sensitive=True)
     assert error.value.code == "case_rule"
@@ -91,14 +91,14 @@ def test_folding_never_merges_ascii_with_other_characters(character: str, other_
 
 
 @given(st.text(max_size=8))
-def test_every_spelling_is_the_same_as_itself(value: str):
+def test_every_spelling_matches_itself(value: str):
     assert is_same_value(value, value, Comparison.FOLDED) and is_same_value(value, value, Comparison.EXACT)
     assert user_matching.fold_case(user_matching.fold_case(value)) == user_matching.fold_case(value)
     assert is_same_value(value, unicodedata.normalize("NFC", value), Comparison.FOLDED) or not value.isascii()
 
 
 @given(st.text(max_size=5), st.text(max_size=5), st.text(max_size=5))
-def test_sameness_is_transitive(first: str, second: str, third: str):
+def test_matching_is_transitive(first: str, second: str, third: str):
     comparison = Comparison.FOLDED
     assert is_same_value(first, second, comparison) == is_same_value(second, first, comparison)
     if is_same_value(first, second, comparison) and is_same_value(second, third, comparison):
@@ -122,7 +122,7 @@ EMAIL_EXAMPLES = {
 @pytest.mark.parametrize(
     ("value", "is_valid"), EMAIL_EXAMPLES.items(), ids=[ascii(value)[:30] for value in EMAIL_EXAMPLES]
 )
-def test_what_counts_as_an_email_address(value: str, is_valid: bool):  # A47
+def test_email_address_validation(value: str, is_valid: bool):  # A47
     assert is_email(value) is is_valid
 
 
@@ -136,7 +136,7 @@ LOGIN_EXAMPLES = {
 @pytest.mark.parametrize(
     ("value", "is_valid"), LOGIN_EXAMPLES.items(), ids=[ascii(value)[:30] for value in LOGIN_EXAMPLES]
 )
-def test_what_counts_as_a_login(value: str, is_valid: bool):
+def test_login_validation(value: str, is_valid: bool):
     assert is_login(value) is is_valid
 
 

@@ -1,6 +1,6 @@
 """The relying-party tests of the OpenID Foundation's suite (`oidcc-client-test…`).
 
-Each stands here under its name: the provider does what that name says, the outcome is the suite's.
+Each test is named as in the suite: the name describes the behaviour of the provider, and the suite defines the outcome.
 """
 
 from typing import Any
@@ -119,16 +119,16 @@ def test_oidcc_client_test_client_secret_basic(browser: Browser):
 
 
 def test_oidcc_client_test_nonce_unless_code_flow(browser: Browser):
-    result = set()
+    random_values = set()
     for response_type in FLOWS:
         OidcSetting.objects.all().delete()
         make_active_connection(browser.provider, response_type=response_type)
-        values = dict(parse_qsl(urlsplit(browser.start()).query))
-        assert len(values["nonce"]) >= 32 and len(values["state"]) >= 32
-        assert ("code_challenge" in values) == (response_type == "code")
-        result |= {values["nonce"], values["state"]}
+        parameters = dict(parse_qsl(urlsplit(browser.start()).query))
+        assert len(parameters["nonce"]) >= 32 and len(parameters["state"]) >= 32
+        assert ("code_challenge" in parameters) == (response_type == "code")
+        random_values |= {parameters["nonce"], parameters["state"]}
 
-    assert len(result) == 6
+    assert len(random_values) == 6
 
 
 def test_oidcc_client_test_discovery_openid_config(browser: Browser):
@@ -176,20 +176,20 @@ def test_oidcc_client_test_3rd_party_init_login(browser: Browser):
     make_active_connection(browser.provider)
     target = "http://testserver/account/?tab=keys#keys"
     location = browser.start(iss=browser.provider.issuer, login_hint="ann@example.com", target_link_uri=target)
-    values = dict(parse_qsl(urlsplit(location).query))
+    parameters = dict(parse_qsl(urlsplit(location).query))
     response = browser.return_to(browser.return_url(location))
 
-    assert values["login_hint"] == "ann@example.com"
+    assert parameters["login_hint"] == "ann@example.com"
     assert (response.status_code, response["Location"]) == (302, "/account/?tab=keys#keys")
     assert browser.login == "ann"
 
 
 def test_oidcc_client_test_rp_init_logout(browser: Browser):  # A64
-    request = sign_out(browser)
+    fields = sign_out(browser)
 
-    assert request["post_logout_redirect_uri"] == "http://testserver/sso/logout/"
-    assert request["client_id"] == "servicebase" and request["id_token_hint"].count(".") == 2
-    response = browser.client.get("/sso/logout/", {"state": request["state"]})
+    assert fields["post_logout_redirect_uri"] == "http://testserver/sso/logout/"
+    assert fields["client_id"] == "servicebase" and fields["id_token_hint"].count(".") == 2
+    response = browser.client.get("/sso/logout/", {"state": fields["state"]})
     assert response["Location"] == "/login/?signed_out=1" and browser.login is None
 
 
@@ -221,7 +221,7 @@ def test_oidcc_client_test_rp_backchannel_rpinitlogout(browser: Browser):
 
 
 def sign_out(browser: Browser, *, is_set_up: bool = False) -> dict[str, str]:
-    """The fields that the browser sends to the provider."""
+    """Signs in and out; returns the form fields that the browser sends to the provider."""
     if not is_set_up:
         make_active_connection(browser.provider)
     browser.sign_in()
@@ -233,11 +233,11 @@ def sign_out(browser: Browser, *, is_set_up: bool = False) -> dict[str, str]:
 
 
 def send_logout_tokens(*tokens: str) -> Any:
-    """The provider calls without cookies."""
+    """Sends the request as the provider does, without cookies."""
     return Client(enforce_csrf_checks=True).post(BACKCHANNEL_PATH, {"logout_token": list(tokens)})
 
 
-# Refuse.
+# Refusals.
 
 UNKNOWN_KEYS = {
     "issuer": "", "authorization_endpoint": "", "token_endpoint": "", "jwks_uri": "", "userinfo_endpoint": "",
@@ -272,7 +272,7 @@ REFUSED_TOKENS: dict[str, tuple[TokenFunction, str]] = {
     ],
     ids=lambda suffix: name_of_test(suffix) if suffix in REFUSED_TOKENS else suffix,
 )
-def test_the_suite_expects_a_refusal(browser: Browser, suffix: str, response_type: str):
+def test_invalid_token_of_the_suite_is_refused(browser: Browser, suffix: str, response_type: str):
     token, code = REFUSED_TOKENS[suffix]
     browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2"), jwk("p256-1")]}
     make_active_connection(browser.provider, response_type=response_type, algorithms=["RS256", "ES256"])
@@ -323,7 +323,7 @@ REFUSED_LOGOUTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize(
     "suffix", REFUSED_LOGOUTS, ids=lambda suffix: name_of_test(f"-rp-backchannel-rpinitlogout{suffix}")
 )
-def test_the_suite_expects_that_the_session_is_kept(browser: Browser, suffix: str):
+def test_invalid_logout_token_of_the_suite_is_refused(browser: Browser, suffix: str):
     options, claims = REFUSED_LOGOUTS[suffix]
     browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2")]}
     make_active_connection(browser.provider)

@@ -1,5 +1,5 @@
-"""ID tokens beyond the OpenID Foundation's suite, sent by a provider. Every case of a wrong token is in the table of
-`test_token_check.py`; here stands one for each code that the suite does not cover, and what needs HTTP."""
+"""ID tokens beyond the OpenID Foundation's suite, sent by a provider. Every case of an invalid token is in the table of
+`test_token_check.py`; here is one for each code that the suite does not cover, and tests that need HTTP."""
 
 import base64
 import time

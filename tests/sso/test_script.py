@@ -1,4 +1,4 @@
-"""The mapping script: what can be saved, its children, and its limits. Each run is a real child process."""
+"""The mapping script: checks at save, limits, and child processes. Each run uses a real child process."""
 
 import os
 import subprocess
@@ -110,8 +110,8 @@ INVALID_SCRIPTS = {
     "[" * 16_000 + ";" + DEFAULT_SCRIPT: "Maximum call stack",
     DEFAULT_SCRIPT + "\x00": "cannot be stored",
     DEFAULT_SCRIPT + "// \ud800": "cannot be stored",
-    script_returning("{login: '\\0'}"): "cannot be stored",
-    script_returning("{login: '\\ud800'}"): "cannot be stored",
+    script_returning("{login: '\\0'}"): "NUL character",
+    script_returning("{login: '\\ud800'}"): "unpaired surrogate",
     script_returning("{login: 'x'.repeat(1e6)}"): "too large",
 }
 
@@ -146,7 +146,7 @@ ESCAPES = {
 
 
 @pytest.mark.parametrize("body", ESCAPES.values(), ids=ESCAPES)
-def test_a_run_that_does_not_end_or_grows_is_stopped(body: str):  # A41
+def test_endless_or_growing_run_is_stopped(body: str):  # A41
     started_at = time.monotonic()
     failure_of(f"function map(claims) {{ {body} }}")
 
@@ -154,7 +154,7 @@ def test_a_run_that_does_not_end_or_grows_is_stopped(body: str):  # A41
 
 
 @pytest.mark.parametrize("name", ["process", "require", "std", "os", "fetch", "console", "print", "Deno", "module"])
-def test_a_script_can_reach_nothing(name: str):  # A41
+def test_a_script_cannot_access_its_environment(name: str):  # A41
     assert map_claims(script_returning(f"{{login: typeof globalThis.{name} + typeof {name}}}"), CLAIMS) == {
         "login": "undefined" * 2
     }
@@ -180,15 +180,15 @@ def test_changed_builtins_do_not_affect_the_next_script():
     assert map_claims(DEFAULT_SCRIPT, CLAIMS)["login"] == "ann"
 
 
-def test_a_script_that_replaces_json_gains_nothing():
+def test_a_script_that_replaces_json_bypasses_no_check():
     lying_script = 'JSON.stringify = () => \'{"password": 1, "login": [[1]]}\';' + DEFAULT_SCRIPT
     broken_script = "JSON.stringify = () => '{';" + DEFAULT_SCRIPT
 
     assert map_claims(lying_script, CLAIMS) == {"login": [[1]]}
-    assert failure_of(broken_script).step == "answer"
+    assert failure_of(broken_script).step == "result"
 
 
-def test_claims_that_are_too_large_are_not_passed_on():  # A42
+def test_too_large_claims_are_not_passed_to_the_script():  # A42
     assert failure_of(DEFAULT_SCRIPT, {"email": "x" * 300_000}).step == "limit"
 
 
@@ -200,7 +200,7 @@ def test_claims_are_passed_unchanged():
 
 @pytest.fixture
 def started_children(monkeypatch: Any) -> list[subprocess.Popen[bytes]]:
-    """The started child processes."""
+    """A list that collects the started child processes."""
     children: list[subprocess.Popen[bytes]] = []
 
     class RecordedProcess(subprocess.Popen[bytes]):
@@ -223,18 +223,18 @@ def test_no_child_is_left_behind(started_children: list[subprocess.Popen[bytes]]
 def test_the_child_has_no_environment_no_descriptors_and_its_limits(started_children: Any, monkeypatch: Any):
     """Inspects the process from outside while its script loops."""
     monkeypatch.setenv("SECRET_KEY", "canary")
-    result: dict[str, Any] = {}
-    message = os.pipe()  # a descriptor that the child must not inherit
-    os.set_inheritable(message[0], True)
+    observations: dict[str, Any] = {}
+    inheritable_pipe = os.pipe()  # a descriptor that the child must not inherit
+    os.set_inheritable(inheritable_pipe[0], True)
     original_timer = threading.Timer
 
     def inspect_child(pid: int) -> None:
         folder = Path(f"/proc/{pid}")
-        result["environment"] = (folder / "environ").read_bytes()
-        result["descriptors"] = sorted(int(path.name) for path in (folder / "fd").iterdir())
+        observations["environment"] = (folder / "environ").read_bytes()
+        observations["descriptors"] = sorted(int(path.name) for path in (folder / "fd").iterdir())
         rows = (folder / "limits").read_text().splitlines()[1:]
-        result["limits"] = {row[:26].strip(): row[26:47].strip() for row in rows}
-        result["command"] = (folder / "cmdline").read_text()
+        observations["limits"] = {row[:26].strip(): row[26:47].strip() for row in rows}
+        observations["command"] = (folder / "cmdline").read_text()
 
     def inspect_and_stop(stop: Any) -> None:
         inspect_child(started_children[-1].pid)
@@ -246,18 +246,18 @@ def test_the_child_has_no_environment_no_descriptors_and_its_limits(started_chil
 
     monkeypatch.setattr(threading, "Timer", InspectingTimer)
     failure_of("function map() { for (;;) {} }")
-    os.close(message[0])
-    os.close(message[1])
+    os.close(inheritable_pipe[0])
+    os.close(inheritable_pipe[1])
 
-    assert result["environment"] == b""
-    assert result["descriptors"] == [0, 1, 2]
-    assert result["limits"]["Max open files"] == "3"
-    assert result["limits"]["Max file size"] == "0"
-    assert result["limits"]["Max processes"] == "0"
-    assert result["limits"]["Max core file size"] == "0"
-    assert result["limits"]["Max cpu time"] == "2"
-    assert int(result["limits"]["Max address space"]) == 256 * 1024 * 1024
-    assert "login" not in result["command"], "the process list of the machine shows no claims"
+    assert observations["environment"] == b""
+    assert observations["descriptors"] == [0, 1, 2]
+    assert observations["limits"]["Max open files"] == "3"
+    assert observations["limits"]["Max file size"] == "0"
+    assert observations["limits"]["Max processes"] == "0"
+    assert observations["limits"]["Max core file size"] == "0"
+    assert observations["limits"]["Max cpu time"] == "2"
+    assert int(observations["limits"]["Max address space"]) == 256 * 1024 * 1024
+    assert "login" not in observations["command"], "the process list of the machine shows no claims"
 
 
 def test_the_default_script_can_read_the_sample():

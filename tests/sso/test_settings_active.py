@@ -71,7 +71,7 @@ class TestActiveConnection:
 
 
 class TestWelcomePage:
-    def test_it_is_the_redirect_uri_of_the_active_connection(self):
+    def test_welcome_page_is_the_redirect_uri_of_the_active_connection(self):
         setting = make_connection()
         assert welcome_page() == ""
         setting.active = True
@@ -81,13 +81,13 @@ class TestWelcomePage:
         setting.save()
         assert welcome_page() == OTHER_URL
 
-    def test_each_save_of_the_active_connection_sets_it_again(self):
+    def test_each_save_of_the_active_connection_sets_the_welcome_page(self):
         setting = make_connection(active=True)
         properties.put(properties.WELCOME_PAGE, "/account/")
         setting.save()
         assert welcome_page() == CALLBACK
 
-    def test_a_save_that_does_not_change_it_leaves_no_history(self):
+    def test_unchanged_welcome_page_leaves_no_history(self):
         from system.models import Property
 
         setting = make_connection(active=True)
@@ -95,19 +95,19 @@ class TestWelcomePage:
         setting.save()
         assert Property.objects.get(name=properties.WELCOME_PAGE.name).history.count() == count_before
 
-    def test_clearing_active_empties_it(self):
+    def test_deactivation_clears_the_welcome_page(self):
         setting = make_connection(active=True)
         setting.active = False
         setting.save()
         assert welcome_page() == ""
 
-    def test_saving_an_inactive_connection_does_not_change_it(self):
+    def test_saving_an_inactive_connection_keeps_the_welcome_page(self):
         make_connection(name="first", active=True)
         second_setting = make_connection(name="second")
         second_setting.save()
         assert welcome_page() == CALLBACK
 
-    def test_being_deactivated_by_another_does_not_empty_it(self):
+    def test_activating_another_connection_does_not_clear_the_welcome_page(self):
         first_setting = make_connection(name="first", active=True, redirect_uri=OTHER_URL)
         make_connection(name="second", active=True)
         assert welcome_page() == CALLBACK
@@ -115,7 +115,7 @@ class TestWelcomePage:
         first_setting.save()
         assert welcome_page() == CALLBACK
 
-    def test_an_object_read_while_active_does_not_empty_it_later(self):
+    def test_an_outdated_object_does_not_clear_the_welcome_page(self):
         first_setting = make_connection(name="first", active=True)
         outdated = OidcSetting.objects.get(pk=first_setting.pk)
         make_connection(name="second", active=True)
@@ -126,16 +126,16 @@ class TestWelcomePage:
     @pytest.mark.parametrize(
         "delete", [lambda setting: setting.delete(), lambda setting: OidcSetting.objects.all().delete()]
     )
-    def test_deleting_the_active_connection_empties_it(self, delete: Any):
+    def test_deleting_the_active_connection_clears_the_welcome_page(self, delete: Any):
         delete(make_connection(active=True))
         assert welcome_page() == ""
 
-    def test_deleting_an_inactive_connection_does_not_change_it(self):
+    def test_deleting_an_inactive_connection_keeps_the_welcome_page(self):
         make_connection(name="first", active=True)
         make_connection(name="second").delete()
         assert welcome_page() == CALLBACK
 
-    def test_a_visitor_is_redirected_to_it(self):
+    def test_a_visitor_is_redirected_to_the_welcome_page(self):
         setting = make_connection(active=True)
         assert Client().get("/").headers["Location"] == CALLBACK
         setting.delete()

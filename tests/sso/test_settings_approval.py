@@ -14,7 +14,7 @@ from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db  # A57
 
-DECISIVE_CHANGES = {
+CHANGES_REQUIRING_APPROVAL = {
     "url_idp": "https://mine.example.com",
     "realm": "other",
     "client_id": "mine",
@@ -41,9 +41,9 @@ def change_setting(setting: OidcSetting, user: User | None, **columns: Any) -> O
     return setting.refreshed()
 
 
-@pytest.mark.parametrize("column", DECISIVE_CHANGES)
-def test_decisive_columns_require_approval(sonja: User, column: str):
-    assert change_setting(make_connection(), sonja, **{column: DECISIVE_CHANGES[column]}).needs_approval
+@pytest.mark.parametrize("column", CHANGES_REQUIRING_APPROVAL)
+def test_some_columns_require_approval(sonja: User, column: str):
+    assert change_setting(make_connection(), sonja, **{column: CHANGES_REQUIRING_APPROVAL[column]}).needs_approval
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,10 @@ def approve_setting(setting: OidcSetting, user: User) -> OidcSetting:
     return setting.refreshed()
 
 
-def test_the_mark_remains_until_an_administrator_approves(sonja: User, alice: User):
+def test_approval_remains_required_until_an_administrator_approves(sonja: User, alice: User):
     setting = change_setting(make_connection(), sonja, client_id="mine")
     setting = change_setting(setting, sonja, name="Harmless", client_id="servicebase")
-    assert setting.needs_approval, "a change back is a change too"
+    assert setting.needs_approval, "reverting a change is also a change"
     assert change_setting(setting, None, name="By the system").needs_approval
     assert change_setting(setting, alice, name="By an administrator").needs_approval
     assert not approve_setting(setting, alice).needs_approval
@@ -99,7 +99,7 @@ def test_only_an_administrator_approves(sonja: User, alice: User):
     assert (entry.needs_approval, entry.history_user_id) == (False, alice.pk)
 
 
-def test_no_other_save_clears_the_mark(sonja: User):
+def test_no_other_save_approves_the_connection(sonja: User):
     setting = change_setting(make_connection(), sonja, client_id="mine")
     assert change_setting(setting, sonja, needs_approval=False).needs_approval
     assert change_setting(setting, None, needs_approval=False).needs_approval

@@ -1,4 +1,4 @@
-"""A process that is killed during a save: the active connection stays active."""
+"""If a process is killed during a save, the active connection stays active."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Saving a connection discovers its provider after the transaction; a sign-in repeats that once in 30 s."""
+"""A save discovers the provider after its transaction; sign-ins repeat a failed discovery once in 30 s."""
 
 from datetime import timedelta
 from typing import Any
@@ -85,7 +85,7 @@ class TestDiscoveryAtSave:
             make_unresolved(provider, realm="no realm")
         assert provider.requests == []
 
-    def test_the_model_runs_no_script_makes_no_request_and_marks_nothing(
+    def test_saving_the_model_runs_no_script_sends_no_request_and_requires_no_approval(
         self, provider: HostileProvider, sonja: User, monkeypatch: Any
     ):
         monkeypatch.setattr(mapping_script, "check_script", lambda source: 1 / 0)
@@ -130,7 +130,7 @@ class TestDiscoveryAtSignIn:
             assert make_resolved(setting.refreshed()) == expected
         assert discovery.ensure_endpoints(setting.refreshed()).issuer == provider.issuer
 
-    def test_the_refusal_carries_the_reason_for_the_log(self, provider: HostileProvider):
+    def test_the_refusal_contains_the_reason_for_the_log(self, provider: HostileProvider):
         provider.discovery = {"issuer": "https://other.example.com"}
         with pytest.raises(SignInRefused) as exc_info:
             discovery.ensure_endpoints(make_unresolved(provider))
@@ -140,7 +140,7 @@ class TestDiscoveryAtSignIn:
 
 @pytest.mark.django_db
 class TestRediscovery:
-    def test_a_harmless_change_applies_by_itself(self, provider: HostileProvider):
+    def test_a_harmless_change_is_applied_automatically(self, provider: HostileProvider):
         setting = make_connection_at(provider)
         provider.algorithms = ["ES256"]
         provider.discovery = {"token_endpoint": f"{provider.issuer}/elsewhere"}
@@ -149,7 +149,7 @@ class TestRediscovery:
         assert (stored_setting.algorithms, stored_setting.token_endpoint) == (["ES256"], f"{provider.issuer}/elsewhere")
 
     @pytest.mark.parametrize("name", ["token_endpoint", "jwks_uri", "userinfo_endpoint"])
-    def test_another_host_never_applies_by_itself(self, provider: HostileProvider, name: str):
+    def test_another_host_is_never_applied_automatically(self, provider: HostileProvider, name: str):
         setting = make_connection_at(provider)
         provider.discovery = {name: "https://mine.example.com/x"}
         assert "is now at mine.example.com" in discovery.rediscover(setting)
@@ -162,7 +162,7 @@ class TestRediscovery:
         stored_setting = setting.refreshed()
         assert getattr(stored_setting, name) == "https://mine.example.com/x" and not stored_setting.resolve_error
 
-    def test_another_issuer_never_applies_by_itself(self, provider: HostileProvider):
+    def test_another_issuer_is_never_applied_automatically(self, provider: HostileProvider):
         setting = make_connection_at(provider, issuer="http://127.0.0.1/before")
         assert "issuer is" in discovery.rediscover(setting)
         assert setting.refreshed().issuer == "http://127.0.0.1/before"

@@ -1,4 +1,4 @@
-"""Connections changed concurrently in every way, with separate database connections."""
+"""Concurrent changes of connections on every route, with separate database connections."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""Valid values of a connection, checked by its model however it is saved."""
+"""Validation of connections by the model, which applies to every way of saving."""
 
 from typing import Any
 
@@ -66,14 +66,14 @@ class TestUrlIdp:
 
 class TestRealm:
     @pytest.mark.parametrize("realm", ["acme", "A.b_c-1", "x" * 64, "...", "9188040d-6c67-4c5b-b112-36a304b66dad"])
-    def test_letters_digits_dots_dashes_and_underscores(self, realm: str):
+    def test_realm_may_have_letters_digits_dots_dashes_and_underscores(self, realm: str):
         assert make_connection(realm=realm).realm == realm
 
     @pytest.mark.parametrize(
         "realm",
         ["", ".", "..", "../../x", "a/b", "a?b", "a#b", "%2e%2e", "a b", "ä", "a\n", "a\x00", "x" * 65, "x" * 1024],
     )
-    def test_everything_else_is_refused(self, realm: str):  # A31
+    def test_other_characters_in_the_realm_are_refused(self, realm: str):  # A31
         assert refused_fields(realm=realm)
 
 
@@ -133,7 +133,7 @@ class TestOtherColumns:
         assert "is_superuser" in refused_fields(script=script)
         assert make_connection().script == mapping_script.DEFAULT_SCRIPT
 
-    def test_a_secret_in_clear_never_reaches_the_database(self):  # A56
+    def test_an_unencrypted_secret_is_never_stored(self):  # A56
         assert "is not encrypted" in refused_fields(client_secret="canary")
         assert "printable characters" in refused_fields(client_secret=encryption.encrypt("a\nb"))
         setting = OidcSetting(**{"name": "x"})
@@ -173,8 +173,8 @@ class TestOtherColumns:
 class TestDiscoveredColumns:
     def test_an_outdated_object_does_not_restore_old_endpoints(self):
         setting = make_connection()
-        result = setting.endpoints
-        assert result is not None
+        endpoints = setting.endpoints
+        assert endpoints is not None
         outdated = OidcSetting.objects.get(pk=setting.pk)
         setting.store_columns(token_endpoint="https://idp.example.com/new")
         setting.store_claims({"sub": "1"})
@@ -212,19 +212,19 @@ class TestDiscoveredColumns:
 
     def test_endpoints_of_an_earlier_pair_are_not_stored(self):
         setting = make_connection()
-        result = setting.endpoints
-        assert result is not None
+        endpoints = setting.endpoints
+        assert endpoints is not None
         OidcSetting.objects.filter(pk=setting.pk).update(realm="other", issuer="")
-        assert not setting.store_endpoints(result)
+        assert not setting.store_endpoints(endpoints)
         assert setting.refreshed().issuer == ""
 
-    def test_changed_endpoints_leave_history_and_unchanged_ones_none(self):
+    def test_only_changed_endpoints_leave_history(self):
         from dataclasses import replace
 
         setting = make_connection()
-        result = setting.endpoints
-        assert result is not None
-        setting.store_endpoints(result)
+        endpoints = setting.endpoints
+        assert endpoints is not None
+        setting.store_endpoints(endpoints)
         assert setting.history.count() == 1
-        setting.store_endpoints(replace(result, token="https://idp.example.com/realms/acme/other"))
+        setting.store_endpoints(replace(endpoints, token="https://idp.example.com/realms/acme/other"))
         assert setting.history.count() == 2 and setting.refreshed().sys_version == 1

@@ -1,4 +1,4 @@
-"""A connection's script runs before its save takes the lock, so that no other save waits for a process."""
+"""The script of a connection is checked before the save takes its lock, so other saves do not wait."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,25 +24,25 @@ BROKEN_SCRIPT = "function map("
 
 @pytest.fixture
 def script_runs(sonja: User, monkeypatch: Any) -> list[tuple[str, bool]]:
-    """Each checked script, and whether the lock was free during its run."""
+    """Each checked script, and whether the lock was free during its check."""
     load_access_rules(sonja)
-    results: list[tuple[str, bool]] = []
-    run = mapping_script.check_script
+    runs: list[tuple[str, bool]] = []
+    original_check_script = mapping_script.check_script
 
     def record_run(source: str, custom_columns: Any) -> None:
         with another_connection() as other_connection:
-            request = other_connection.execute(
+            lock_query = other_connection.execute(
                 "SELECT pg_try_advisory_xact_lock(%s)", [advisory_locks.CONNECTIONS_LOCK]
             )
-            results.append((source, request.fetchone() == (True,)))
-        run(source, custom_columns)
+            runs.append((source, lock_query.fetchone() == (True,)))
+        original_check_script(source, custom_columns)
 
     monkeypatch.setattr(mapping_script, "check_script", record_run)
-    return results
+    return runs
 
 
 def load_access_rules(sonja: User) -> None:
-    """A request that finds changed rules is repeated, and so is the check of its script."""
+    """Loads the rules first, because a request is repeated, with its script check, if rules have changed."""
     assert api(sonja).get("oidc_setting").status_code == 200
 
 
@@ -78,7 +78,7 @@ def test_activating_checks_the_script_before_the_lock_is_taken(script_runs: list
     assert script_runs == [(VALID_SCRIPT, True)]
 
 
-def test_activating_by_itself_checks_the_stored_script(script_runs: list[Any], sonja: User):
+def test_activation_alone_checks_the_stored_script(script_runs: list[Any], sonja: User):
     setting = make_connection(script=VALID_SCRIPT)
     script_runs.clear()
     assert save_by_api(sonja, setting, active=True) == 200
@@ -92,7 +92,7 @@ def test_a_new_connection_checks_its_script_once(script_runs: list[Any], sonja: 
         **VALID_COLUMNS,
         "url_idp": "http://127.0.0.1:9",
         "script": VALID_SCRIPT,
-    }  # an address where nobody answers the discovery after the save
+    }  # nothing listens at this address, so the discovery after the save fails
     assert api(sonja).post("oidc_setting", columns).status_code == 201
     make_connection(script=OTHER_SCRIPT)
 
@@ -128,7 +128,7 @@ def test_unchanged_or_forbidden_scripts_do_not_run(script_runs: list[Any], sonja
 
 
 def change_script_during_check(monkeypatch: Any, setting: OidcSetting, script: str) -> None:
-    """Another user stores this script between the check and the lock."""
+    """Makes another user store this script between the check and the lock."""
     lock_for_change = OidcSetting.lock_for_change
 
     def check_after_change() -> None:

@@ -25,17 +25,17 @@ ENDPOINT_COLUMNS = COLUMNS[-6:]
 
 
 def test_the_columns_are_those_of_the_contract():
-    result = {column.name: column for column in Column.objects.filter(table__name="oidc_setting")}
-    assert set(result) == set(COLUMNS)
-    assert result["client_secret"].type == "secret" and result["script"].type == "text"
-    assert {name for name, column in result.items() if column.read_only} == set(ENDPOINT_COLUMNS)
-    mandatory = {name for name, column in result.items() if column.mandatory}
+    columns = {column.name: column for column in Column.objects.filter(table__name="oidc_setting")}
+    assert set(columns) == set(COLUMNS)
+    assert columns["client_secret"].type == "secret" and columns["script"].type == "text"
+    assert {name for name, column in columns.items() if column.read_only} == set(ENDPOINT_COLUMNS)
+    mandatory = {name for name, column in columns.items() if column.mandatory}
     assert mandatory == {"name", "url_idp", "realm", "client_id", "redirect_uri"}
-    assert result["url_idp"].label == "URL IdP" and result["url_idp"].table.label == "OIDC setting"
-    choice_rows = Choice.objects.filter(column=result["authorization_type"]).values_list("value", "label")
+    assert columns["url_idp"].label == "URL IdP" and columns["url_idp"].table.label == "OIDC setting"
+    choice_rows = Choice.objects.filter(column=columns["authorization_type"]).values_list("value", "label")
     assert list(choice_rows) == [("code", "Authorization Code Flow"), ("pkce", "Proof Key for Code Exchange (PKCE)")]
-    columns = Column.objects.filter(table__name="idp_certificate")
-    assert {(column.name, column.type, column.read_only) for column in columns} == {
+    certificate_columns = Column.objects.filter(table__name="idp_certificate")
+    assert {(column.name, column.type, column.read_only) for column in certificate_columns} == {
         ("kid", "string", True), ("url_idp", "string", True), ("realm", "string", True), ("json", "json", True),
     }  # fmt: skip
 
@@ -89,7 +89,7 @@ def test_other_users_get_404(bob: User, carl: User):
         assert api(person).delete(f"oidc_setting/{setting.pk}").status_code == 404
 
 
-def test_an_additional_rule_gives_nobody_else_write_access(bob: User):
+def test_an_additional_rule_does_not_grant_write_access(bob: User):
     from tests.tableapi.world import rule
 
     setting = make_connection()

@@ -42,17 +42,17 @@ def test_a_user_with_an_account_signs_in(browser: Browser, authorization_type: s
 def test_the_authorization_request_has_the_expected_parameters(browser: Browser, authorization_type: str):  # A18
     make_active_connection(browser.provider, authorization_type=authorization_type, scope="openid email")
     location = browser.start()
-    values = dict(parse_qsl(urlsplit(location).query))
+    parameters = dict(parse_qsl(urlsplit(location).query))
 
     assert location.startswith(browser.provider.url("auth") + "?")
-    assert set(values) == {
+    assert set(parameters) == {
         "response_type", "client_id", "redirect_uri", "scope", "state", "nonce", "code_challenge",
         "code_challenge_method",
     }  # fmt: skip
-    assert values["redirect_uri"] == REGISTERED and values["client_id"] == "servicebase"
-    assert (values["response_type"], values["scope"]) == ("code", "openid email")
-    assert values["code_challenge_method"] == "S256" and len(values["code_challenge"]) == 43
-    assert len(values["state"]) >= 43 and len(values["nonce"]) >= 43
+    assert parameters["redirect_uri"] == REGISTERED and parameters["client_id"] == "servicebase"
+    assert (parameters["response_type"], parameters["scope"]) == ("code", "openid email")
+    assert parameters["code_challenge_method"] == "S256" and len(parameters["code_challenge"]) == 43
+    assert len(parameters["state"]) >= 43 and len(parameters["nonce"]) >= 43
 
 
 def test_a_refused_user_can_use_another_account(browser: Browser):
@@ -71,12 +71,12 @@ def test_a_refused_user_can_use_another_account(browser: Browser):
 
 def test_the_session_holds_no_nonce_and_the_verifier_never_leaves_the_server(browser: Browser):  # A15, A18
     make_active_connection(browser.provider)
-    request = parse_qs(urlsplit(browser.start()).query)
+    parameters = parse_qs(urlsplit(browser.start()).query)
     (attempt,) = browser.client.session["sso_attempts"].values()
 
-    assert attempt["nonce_hash"] == sha256_hex(request["nonce"][0])
-    assert request["nonce"][0] not in str(attempt)
-    assert attempt["verifier"] not in str(request)
+    assert attempt["nonce_hash"] == sha256_hex(parameters["nonce"][0])
+    assert parameters["nonce"][0] not in str(attempt)
+    assert attempt["verifier"] not in str(parameters)
 
 
 def test_a_provider_whose_address_has_a_query_keeps_it(browser: Browser):
@@ -87,8 +87,8 @@ def test_a_provider_whose_address_has_a_query_keeps_it(browser: Browser):
 
 def test_another_host_name_in_the_request_changes_nothing(browser: Browser):  # A22
     make_active_connection(browser.provider)
-    poisons = {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "Forwarded": "host=evil.example"}
-    location = browser.client.get("/sso/start/", headers=poisons)["Location"]
+    headers = {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "Forwarded": "host=evil.example"}
+    location = browser.client.get("/sso/start/", headers=headers)["Location"]
 
     assert parse_qs(urlsplit(location).query)["redirect_uri"] == [REGISTERED]
     assert browser.client.get("/sso/start/", headers={"Host": "evil.example"}).status_code == 400
@@ -100,7 +100,7 @@ FOREIGN_TARGETS = ["//evil.example", "https:evil.example", "\\\\evil.example", "
 
 
 @pytest.mark.parametrize("target", FOREIGN_TARGETS)
-def test_nobody_is_redirected_to_another_site(browser: Browser, target: str):  # A20
+def test_no_target_redirects_to_another_site(browser: Browser, target: str):  # A20
     make_active_connection(browser.provider)
     make_ann()
 
@@ -115,7 +115,7 @@ def test_next_is_a_path_of_this_service(browser: Browser, target: str):
     assert browser.sign_in(next=target)["Location"] == target
 
 
-def test_the_session_gets_a_new_key(browser: Browser):  # A59
+def test_sign_in_changes_the_session_key(browser: Browser):  # A59
     make_active_connection(browser.provider)
     make_ann()
     location = browser.start()
@@ -141,7 +141,7 @@ def test_a_signed_in_user_gets_a_new_session_key_too(browser: Browser):  # A59
     assert Session.objects.filter(user__login="ann").count() == 1
 
 
-def test_signing_in_as_another_user_keeps_nothing_of_the_first(browser: Browser, bob: User):
+def test_signing_in_as_another_user_clears_the_session(browser: Browser, bob: User):
     make_active_connection(browser.provider)
     make_ann()
     browser.client.post("/login/", {"login": "bob", "password": PASSWORD})
@@ -319,7 +319,7 @@ def test_without_a_connection_the_page_is_the_form(browser: Browser):
     assert b'name="password"' in page and b"/sso/start/" not in page
 
 
-def test_a_password_sign_in_works_beside_the_provider(browser: Browser, bob: User):
+def test_a_password_sign_in_works_with_an_active_connection(browser: Browser, bob: User):
     make_active_connection(browser.provider)
     response = browser.client.post("/login/", {"login": "bob", "password": "wrong"})
 

@@ -34,7 +34,7 @@ def sign_in_result(browser: Browser) -> str:
     return entry.user.login if entry.user else entry.outcome
 
 
-# The returned claim, the existing logins, and the signed-in user: with default settings, with Ignore
+# The claim, the existing logins, and the signed-in user: with default settings, with Ignore
 # case alone, with both off, and with Ignore case and the property off.
 CASE_RULES: list[tuple[str, list[str], tuple[str, str, str, str]]] = [
     ("bob", ["bob"], ("bob", "case_rule", "bob", "bob")),
@@ -87,7 +87,7 @@ def test_two_accounts_with_one_email_are_refused(browser: Browser):  # A48
 @pytest.mark.parametrize(("stored_login", "claim"), [("jos\xe9", "jose\u0301"), ("jose\u0301", "jos\xe9")])
 @pytest.mark.parametrize("is_same", [True, False])
 def test_two_spellings_of_a_login_are_one_account(browser: Browser, stored_login: str, claim: str, is_same: bool):
-    """Composed and decomposed accents are the same text whatever the case rules are."""
+    """Composed and decomposed accents are equal under every case rule."""
     set_case_sensitivity(is_same)
     browser.provider.person["preferred_username"] = claim
     make_active_connection(browser.provider, enable_user_creation=True)
@@ -100,7 +100,7 @@ def test_two_spellings_of_a_login_are_one_account(browser: Browser, stored_login
     assert sign_in_result(browser) == "jos\xe9" and User.objects.count() == 1
 
 
-def test_a_lookalike_character_is_not_the_same_login(browser: Browser):  # A47
+def test_a_lookalike_character_is_a_different_login(browser: Browser):  # A47
     make_active_connection(browser.provider)
     User.objects.create_user("Karl")
     browser.provider.person["preferred_username"] = "\u212aarl"
@@ -115,7 +115,7 @@ INVALID_EMAILS: list[Any] = ["a@b@victim", "ann@example.com.", " ann@example.com
 
 @pytest.mark.parametrize("email", INVALID_EMAILS, ids=[ascii(email)[:20] for email in INVALID_EMAILS])
 @pytest.mark.parametrize("is_creation_enabled", [True, False])
-def test_an_invalid_email_matches_and_creates_nobody(
+def test_an_invalid_email_matches_and_creates_no_account(
     browser: Browser, email: Any, is_creation_enabled: bool
 ):  # A42, A47
     make_active_connection(browser.provider, user_field="email", enable_user_creation=is_creation_enabled)
@@ -127,7 +127,7 @@ def test_an_invalid_email_matches_and_creates_nobody(
 
 
 @pytest.mark.parametrize("login", ["", " ann", "a:b", "a\u200bnn", "x" * 151, None, 7, ["ann"], {"a": 1}])
-def test_an_invalid_login_matches_and_creates_nobody(browser: Browser, login: Any):  # A42
+def test_an_invalid_login_matches_and_creates_no_account(browser: Browser, login: Any):  # A42
     make_active_connection(
         browser.provider, enable_user_creation=True, script="function map(c) { return {login: c.preferred_username} }"
     )
@@ -149,7 +149,7 @@ def test_a_huge_claim_is_handled(browser: Browser):  # A42
 # After the first sign-in, the link decides.
 
 
-def test_the_link_decides_whatever_later_claims_are(browser: Browser):
+def test_the_link_takes_precedence_over_later_claims(browser: Browser):
     make_active_connection(browser.provider)
     user = make_ann()
     assert browser.sign_in().status_code == 302

@@ -1,4 +1,4 @@
-"""What the Redirect URI accepts: each attempt once, in its browser, in time, from its provider."""
+"""The callback accepts each attempt once, in its browser, in time, and from its provider."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +32,7 @@ def return_with(browser: Browser, query: dict[str, Any] | list[tuple[str, str]])
 
 
 def clock_ahead(seconds: float) -> SimpleNamespace:
-    """A replacement for the module `time` with a clock that is ahead; patch it into one module."""
+    """A stand-in for the module `time` whose clock is ahead; patch it into a single module."""
     return SimpleNamespace(time=lambda: time.time() + seconds)
 
 
@@ -49,7 +49,7 @@ def test_a_state_that_is_missing_or_invented_is_refused(browser: Browser):  # A1
     assert return_with(browser, parameters).status_code == 302, "the attempt is still valid"
 
 
-def test_a_state_counts_only_in_its_browser(browser: Browser):  # A16
+def test_a_state_is_accepted_only_in_its_browser(browser: Browser):  # A16
     victim, attacker = Browser(browser.provider), browser
     callback_url = attacker.return_url(attacker.start())
     victim.start()
@@ -59,7 +59,7 @@ def test_a_state_counts_only_in_its_browser(browser: Browser):  # A16
     assert victim.login is None
 
 
-def test_a_state_counts_once(browser: Browser):  # A16, A18
+def test_a_state_is_accepted_once(browser: Browser):  # A16, A18
     callback_url = browser.return_url(browser.start())
     assert browser.return_to(callback_url).status_code == 302
 
@@ -67,7 +67,7 @@ def test_a_state_counts_once(browser: Browser):  # A16, A18
     assert len(browser.provider.requests_to("token")) == 1
 
 
-def test_a_refused_response_uses_up_its_state(browser: Browser):  # A16
+def test_a_refused_response_invalidates_its_state(browser: Browser):  # A16
     parameters = query_of(browser.return_url(browser.start()))
     assert return_with(browser, {**parameters, "code": "wrong"}).status_code == 401
 
@@ -106,7 +106,7 @@ def test_clocks_of_two_hosts_may_differ_a_little(browser: Browser, monkeypatch: 
     assert (response.status_code == 302) is is_accepted
 
 
-def test_of_two_concurrent_responses_one_succeeds(transactional_db: None, provider: HostileProvider):  # A17
+def test_only_one_of_two_concurrent_responses_succeeds(transactional_db: None, provider: HostileProvider):  # A17
     make_active_connection(provider)
     make_ann()
     for _ in range(3):
@@ -227,7 +227,7 @@ def test_a_code_for_one_connection_is_not_redeemed_at_another(browser: Browser, 
         assert not other_provider.requests and not browser.provider.requests_to("token")
 
 
-def test_a_head_request_uses_nothing_up(browser: Browser):
+def test_a_head_request_does_not_use_the_attempt(browser: Browser):
     callback_url = browser.return_url(browser.start())
     parts = urlsplit(callback_url)
     assert browser.client.head(f"{parts.path}?{parts.query}").status_code == 405
@@ -244,7 +244,7 @@ def test_an_empty_response_starts_a_sign_in_three_times_a_minute(browser: Browse
     assert next_path() == "/sso/start/"
 
 
-def test_a_browser_has_ten_attempts_at_most(browser: Browser):
+def test_a_browser_has_at_most_ten_attempts(browser: Browser):
     callback_urls = [browser.return_url(browser.start()) for _ in range(12)]
 
     assert len(browser.client.session["sso_attempts"]) == 10
@@ -294,7 +294,7 @@ def test_concurrent_starts_keep_all_attempts(transactional_db: None, provider: H
     assert states < set(browser.client.session["sso_attempts"]) and len(states) == 6
 
 
-def test_stray_responses_do_not_fill_the_log(browser: Browser):
+def test_log_entries_for_responses_without_an_attempt_are_limited(browser: Browser):
     sign_in_events.STRAY_ENTRY_TIMES.clear()
     for number in range(35):
         response = Client(REMOTE_ADDR=f"192.0.2.{number}").get(CALLBACK_PATH, {"code": "c", "state": "s"})

@@ -1,4 +1,4 @@
-"""One deadline for all steps after the callback, and one slot for all calls to the provider."""
+"""All steps after the callback share a deadline, and all calls to the provider share a slot."""
 
 import time
 from contextlib import ExitStack
@@ -43,8 +43,8 @@ def make_unresolved() -> None:
     OidcSetting.objects.update(issuer="", resolve_tried_at=None)
 
 
-def occupied_slots() -> ExitStack:
-    """All slots are taken."""
+def occupy_all_slots() -> ExitStack:
+    """Occupies all slots during the block."""
     stack = ExitStack()
     for _ in range(2):
         stack.enter_context(request_slots.request_slot())
@@ -73,7 +73,7 @@ class TestDeadline:  # A61
             browser.provider.behave_correctly(endpoint)
         assert browser.sign_in().status_code == 302
 
-    def test_the_script_gets_the_remaining_time_and_is_not_blamed(self, browser: Browser):
+    def test_script_stopped_by_the_deadline_is_not_reported_as_faulty(self, browser: Browser):
         OidcSetting.objects.update(script=ENDLESS_SCRIPT)
         browser.provider.serve("token", respond_after(browser.provider, 0.8))
         started_at = time.monotonic()
@@ -81,7 +81,7 @@ class TestDeadline:  # A61
         assert "of CPU time" in check_refusal(browser.sign_in(), "too_busy", 503).detail
         assert time.monotonic() - started_at < 2.5
 
-    def test_a_script_that_uses_its_full_second_is_blamed(self, browser: Browser, monkeypatch: Any):
+    def test_script_that_uses_its_full_second_is_reported_as_faulty(self, browser: Browser, monkeypatch: Any):
         monkeypatch.setattr(request_slots, "MAX_REQUEST_S", 6.0)
         OidcSetting.objects.update(script=ENDLESS_SCRIPT)
 
@@ -114,7 +114,7 @@ class TestUnavailableKey:
         browser.provider.id_token = lambda claims: browser.provider.sign(claims, key="rsa-2")
         return browser
 
-    def test_unavailable_keys_do_not_prove_a_wrong_token(self, unknown_key: Browser):
+    def test_unavailable_keys_are_not_reported_as_a_wrong_token(self, unknown_key: Browser):
         unknown_key.provider.serve("certs", responds_with_error(503))
 
         for _ in range(2):  # the second sign-in is within 30 s, so no request is made
@@ -145,12 +145,12 @@ def test_a_wait_for_the_keys_ends_by_its_deadline(browser: Browser):
 
 
 class TestBusyMachine:
-    def test_an_engine_that_does_not_start_in_time(self, browser: Browser, monkeypatch: Any):
+    def test_engine_that_does_not_start_in_time_is_reported(self, browser: Browser, monkeypatch: Any):
         monkeypatch.setattr(mapping_script, "MAX_START_S", 0.01 - mapping_script.MAX_RUN_S)
 
         check_refusal(browser.sign_in(), "too_busy", 503)
 
-    def test_a_script_that_got_no_processor(self, browser: Browser, monkeypatch: Any):
+    def test_script_without_processor_time_is_reported(self, browser: Browser, monkeypatch: Any):
         monkeypatch.setattr("system.sandbox.process.MIN_CPU_SHARE", 10.0)
         OidcSetting.objects.update(script=ENDLESS_SCRIPT)
 
@@ -163,11 +163,11 @@ class TestButtons:  # A61
     @pytest.mark.parametrize("button", ["_test", "_update_certificates", "_adopt"])
     def test_without_a_slot_no_request_is_made(self, as_sonja: Client, provider: HostileProvider, button: str):
         setting = make_connection_at(provider, active=True)
-        with occupied_slots():
+        with occupy_all_slots():
             page = press_button(as_sonja, button, setting)
-        result = page.context["report"].title if button == "_test" else messages_of(page)
+        message = page.context["report"].title if button == "_test" else messages_of(page)
 
-        assert request_slots.NO_SLOT_FREE in result and provider.requests == []
+        assert request_slots.NO_SLOT_FREE in message and provider.requests == []
         assert press_button(as_sonja, button, setting).status_code == 200 and provider.requests
 
     @pytest.mark.parametrize("button", ["_test", "_update_certificates", "_adopt"])
@@ -191,7 +191,7 @@ class TestButtons:  # A61
     ):
         make_ann()
         columns = {"url_idp": provider.url_idp, "realm": provider.realm, "user_field": "login", "active": True}
-        with occupied_slots(), django_capture_on_commit_callbacks(execute=True):
+        with occupy_all_slots(), django_capture_on_commit_callbacks(execute=True):
             as_sonja.post(connection_path(None), {**form_data(**columns), "_save": "1"})
         setting = OidcSetting.objects.get()
         assert provider.requests == []
@@ -229,9 +229,9 @@ class TestButtons:  # A61
         assert messages_of(page).startswith("The certificate update failed.")
 
 
-def test_the_waiting_page_starts_nothing(browser: Browser):
+def test_the_waiting_page_does_not_count_as_a_restart(browser: Browser):
     make_unresolved()
-    with occupied_slots():
+    with occupy_all_slots():
         for _ in range(5):
             page = browser.client.get(f"{START_PATH}?again")
             assert page.status_code == 503 and b'http-equiv="refresh"' in page.content

@@ -1,4 +1,4 @@
-"""Requests that anybody can repeat without limit leave few rows, and only for a short time."""
+"""Requests that anyone can repeat store few rows, and only for a short time."""
 
 import re
 import time
@@ -37,8 +37,8 @@ def active_provider(provider: HostileProvider) -> HostileProvider:
     return provider
 
 
-def send_denied(provider: HostileProvider, ip: str = "192.0.2.1", error: str = "access_denied") -> None:
-    """Starts an attempt, and returns with an error of the provider."""
+def send_denied_sign_in(provider: HostileProvider, ip: str = "192.0.2.1", error: str = "access_denied") -> None:
+    """Starts an attempt and returns with an error from the provider."""
     browser = Browser(provider, Client(REMOTE_ADDR=ip))
     state = re.findall(r"[?&]state=([^&]+)", browser.start())[0]
     check_refusal(
@@ -51,7 +51,7 @@ def send_denied(provider: HostileProvider, ip: str = "192.0.2.1", error: str = "
 class TestSignInLog:
     def test_equal_refusals_from_one_address_share_an_entry(self, active_provider: HostileProvider):
         for _ in range(3):
-            send_denied(active_provider)
+            send_denied_sign_in(active_provider)
         entry = SignIn.objects.get()
 
         assert (entry.times, entry.detail) == (3, "The provider returned access_denied.")
@@ -59,7 +59,7 @@ class TestSignInLog:
 
     def test_each_detail_has_an_entry_up_to_the_limit(self, active_provider: HostileProvider):
         for error in ("access_denied", "login_required", "access_denied", *(f"made_up_{name}" for name in "abcde")):
-            send_denied(active_provider, error=error)
+            send_denied_sign_in(active_provider, error=error)
 
         times = dict(SignIn.objects.values_list("detail", "times"))
         assert times["The provider returned access_denied."] == 2
@@ -71,24 +71,24 @@ class TestSignInLog:
         ("ips", "entries"),
         [
             (("192.0.2.1", "192.0.2.2"), 2),
-            (("2001:db8::1", "2001:db8::2"), 1),  # one caller uses all of them
+            (("2001:db8::1", "2001:db8::2"), 1),  # the same network
             (("2001:db8::1", "2001:db8:0:1::1"), 2),
         ],
     )
     def test_each_address_has_its_own_entry(self, active_provider: HostileProvider, ips: tuple[str, ...], entries: int):
         for ip in ips:
-            send_denied(active_provider, ip)
+            send_denied_sign_in(active_provider, ip)
 
         assert SignIn.objects.count() == entries
 
     def test_other_outcomes_have_their_own_entries(self, active_provider: HostileProvider):
-        send_denied(active_provider)
+        send_denied_sign_in(active_provider)
         browser = Browser(active_provider, Client(REMOTE_ADDR="192.0.2.1"))
         for _ in range(2):
             assert browser.sign_in().status_code == 302
         active_provider.id_token = lambda claims: active_provider.sign({**claims, "aud": "another"})
         check_refusal(browser.sign_in(), "token_audience", 401)
-        send_denied(active_provider)
+        send_denied_sign_in(active_provider)
 
         assert sorted(SignIn.objects.values_list("outcome", "times")) == [
             ("ok", 1), ("ok", 1), ("provider_denied", 2), ("token_audience", 1),
@@ -104,14 +104,14 @@ class TestSignInLog:
 
     def test_after_15_minutes_there_is_a_new_entry(self, active_provider: HostileProvider):
         for minutes, entries in ((14, 1), (2, 2)):
-            send_denied(active_provider)
+            send_denied_sign_in(active_provider)
             SignIn.objects.update(sys_created_at=F("sys_created_at") - timedelta(minutes=minutes))
-            send_denied(active_provider)
+            send_denied_sign_in(active_provider)
             assert SignIn.objects.count() == entries
 
     def test_the_dashboard_counts_every_refusal(self, active_provider: HostileProvider, as_sonja: Client):
         for _ in range(3):
-            send_denied(active_provider)
+            send_denied_sign_in(active_provider)
 
         (tile,) = [tile for tile in as_sonja.get("/admin/").context["tiles"] if tile.title == "Single sign-on"]
         assert "3 failed provider sign-ins in the last 24 hours." in tile.description
@@ -143,7 +143,7 @@ class TestAnonymousSessions:
         assert browser.sign_in().status_code == 302
         assert self.remaining_lifetime() > timedelta(hours=11)
         browser.start()
-        assert self.remaining_lifetime() > timedelta(hours=11), "another attempt does not shorten it"
+        assert self.remaining_lifetime() > timedelta(hours=11), "another attempt does not shorten the lifetime"
 
     def test_a_password_session_has_the_full_lifetime(self, active_provider: HostileProvider, bob: User):
         browser = Browser(active_provider)
@@ -152,7 +152,7 @@ class TestAnonymousSessions:
 
         assert self.remaining_lifetime() > timedelta(hours=11)
 
-    def test_an_outdated_cookie_does_no_harm(self, active_provider: HostileProvider):
+    def test_an_outdated_cookie_is_ignored(self, active_provider: HostileProvider):
         browser = Browser(active_provider)
         browser.start()
         Session.objects.update(expire_date=timezone.now() - timedelta(seconds=1))

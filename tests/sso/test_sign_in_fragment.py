@@ -1,4 +1,4 @@
-"""Response in the fragment: the fragment page, what it forwards, and how it is checked."""
+"""Responses in the fragment: the fragment page, the fields it posts, and their checks."""
 
 import re
 from typing import Any
@@ -32,7 +32,7 @@ def fragment_fields(url: str) -> dict[str, str]:
     return dict(parse_qsl(urlsplit(url).fragment))
 
 
-def test_a_user_signs_in_by_the_fragment(browser: Browser):
+def test_a_user_signs_in_through_the_fragment(browser: Browser):
     response = browser.sign_in(next="/account/")
 
     assert (response.status_code, response["Location"]) == (302, "/account/"), response.content
@@ -42,9 +42,9 @@ def test_a_user_signs_in_by_the_fragment(browser: Browser):
 
 
 def test_the_request_has_no_challenge_and_no_secret(browser: Browser):
-    values = dict(parse_qsl(urlsplit(browser.start()).query))
+    parameters = dict(parse_qsl(urlsplit(browser.start()).query))
 
-    assert set(values) == {"response_type", "client_id", "redirect_uri", "scope", "state", "nonce"}
+    assert set(parameters) == {"response_type", "client_id", "redirect_uri", "scope", "state", "nonce"}
 
 
 def test_the_fragment_page_is_shown_while_a_response_is_pending(browser: Browser):  # A60
@@ -122,7 +122,7 @@ def test_the_form_of_the_fragment_page_is_accepted(browser: Browser):
     assert response.status_code == 302 and other_browser.login == "ann"
 
 
-def test_a_state_of_a_fragment_counts_once(browser: Browser):  # A16
+def test_a_fragment_state_is_accepted_once(browser: Browser):  # A16
     callback_url = browser.return_url(browser.start())
     assert browser.return_to(callback_url).status_code == 302
 

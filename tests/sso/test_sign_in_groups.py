@@ -1,4 +1,4 @@
-"""Which groups of a provider a user becomes a member of, and which memberships end."""
+"""Group memberships that a sign-in adds and removes."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def test_memberships_follow_the_claim(browser: Browser):
 
 
 @pytest.mark.parametrize("teams", [None, 7, {"a": 1}, [["a"], None, 7, {"a": 1}, " a", "a\u200b"]])
-def test_other_values_name_no_group(teams: Any, browser: Browser):
+def test_other_values_add_no_group(teams: Any, browser: Browser):
     assert sign_in(browser, teams) == set()
 
 

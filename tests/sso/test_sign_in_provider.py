@@ -1,4 +1,4 @@
-"""What a sign-in requests from the provider, and how late, broken or wrong responses are handled."""
+"""Requests of a sign-in to the provider, and the handling of late, malformed and wrong responses."""
 
 import base64
 import threading
@@ -240,7 +240,7 @@ def test_without_a_userinfo_endpoint_no_request_is_made(browser: Browser):
 # Certificates.
 
 
-def test_a_pair_without_keys_is_fetched_at_once(browser: Browser):
+def test_certificates_of_a_pair_without_keys_are_fetched(browser: Browser):
     assert not IdpCertificate.objects.exists()
     assert browser.sign_in().status_code == 302
 
@@ -264,7 +264,7 @@ def test_unknown_kids_fetch_once(browser: Browser):  # A32
 @pytest.mark.parametrize(
     "behaviour", [responds_with_error(500), responds_with_html(), responds_with({"keys": []}), hangs_up()]
 )
-def test_without_any_key_nobody_signs_in(browser: Browser, behaviour: Behaviour):
+def test_without_any_key_sign_in_is_refused(browser: Browser, behaviour: Behaviour):
     browser.provider.serve("certs", behaviour)
 
     check_refusal(browser.sign_in(), "certificates_unavailable", 503)
@@ -319,7 +319,7 @@ def test_the_third_sign_in_waits_with_its_attempt_unused(browser: Browser):  # A
     assert browser.return_to(callback_url).status_code == 302
 
 
-def test_the_fragment_waits_with_its_fields(provider: HostileProvider):
+def test_the_waiting_page_keeps_the_fields_of_the_fragment(provider: HostileProvider):
     make_active_connection(provider, response_type="id_token")
     make_ann()
     browser = Browser(provider)
@@ -379,7 +379,7 @@ def test_a_slow_provider_never_occupies_all_threads(transactional_db: None, prov
     with ThreadPoolExecutor(4) as threads:
         futures = [threads.submit(return_to_callback, number) for number in range(4)]
         eventually(lambda: len(statuses) == 2 and len(provider.requests_to("token")) == 2, within_s=5)
-        assert statuses == [503, 503], "two get the waiting page immediately"
+        assert statuses == [503, 503], "two requests get the waiting page immediately"
         release.set()
         for thread in futures:
             thread.result()

@@ -1,4 +1,4 @@
-"""Accounts that a sign-in creates or updates, and the approval that administrators wait for."""
+"""Accounts that a sign-in creates or updates, and connections that require approval."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def log_lines(capfd: Any) -> Iterator[list[str]]:
-    """The log lines of libraries; our own lines are printed."""
+    """Collects the log lines of libraries; our own log lines are printed."""
     results: list[str] = []
 
     class RecordingHandler(logging.Handler):
@@ -35,7 +35,7 @@ def log_lines(capfd: Any) -> Iterator[list[str]]:
 
 
 def stored_tables() -> str:
-    """The text of every table except that of sessions, which hold the attempts."""
+    """The text of every table except the sessions, which contain the attempts."""
     names = {model._meta.db_table for model in apps.get_models(include_auto_created=True)} - {"accounts_session"}
     text = ""
     with connection.cursor() as cursor:
@@ -64,18 +64,18 @@ def test_a_sign_in_and_each_kind_of_refusal_leave_no_secret(
         browser = Browser(provider)
         location = browser.start()
         (attempt,) = browser.client.session["sso_attempts"].values()
-        parameters = dict(parse_qsl(urlsplit(provider.authorize(location)).query))
-        values = dict(parse_qsl(urlsplit(location).query))
+        response_parameters = dict(parse_qsl(urlsplit(provider.authorize(location)).query))
+        request_parameters = dict(parse_qsl(urlsplit(location).query))
         secrets.update(
             (
-                values["nonce"],
+                request_parameters["nonce"],
                 attempt["verifier"],
-                parameters["code"],
-                parameters["state"],
-                f"access-{parameters['code']}",
+                response_parameters["code"],
+                response_parameters["state"],
+                f"access-{response_parameters['code']}",
             )
         )
-        response = browser.client.get(CALLBACK_PATH, {**parameters, **changes}, headers=HTML_HEADERS)
+        response = browser.client.get(CALLBACK_PATH, {**response_parameters, **changes}, headers=HTML_HEADERS)
         pages.append(response.content)
 
     return_with()

@@ -1,4 +1,4 @@
-"""Which roles of a provider are granted, when, and that protected ones never are."""
+"""Roles that a sign-in grants and revokes; protected roles are never granted."""
 
 from threading import Thread
 from typing import Any
@@ -128,7 +128,7 @@ def test_an_administrator_may_make_a_role_grantable(browser: Browser):
     assert "admin" not in granted_roles()
 
 
-def test_a_role_may_be_marked_later(browser: Browser):
+def test_a_role_may_be_made_grantable_later(browser: Browser):
     sign_in(browser, ["itil"])
     Role.objects.filter(name="itil").update(grantable_by_sign_in=False)
 
@@ -144,7 +144,7 @@ def test_a_grantable_admin_role_still_requires_approval(browser: Browser):  # A5
     assert not User.objects.exists()
 
 
-def test_two_hundred_roles_are_enough(browser: Browser):  # A52
+def test_more_than_two_hundred_roles_are_ignored(browser: Browser):  # A52
     names = sign_in(browser, [f"role {number}" for number in range(300)])
 
     assert len(names) == 200
@@ -155,7 +155,7 @@ TEN_THOUSAND_ROLES = [f"role {number}" for number in range(10_000)]
 MEGABYTE = "x" * 1024 * 1024
 
 
-def test_two_hundred_of_ten_thousand_roles_count(browser: Browser):  # A52
+def test_only_two_hundred_of_ten_thousand_roles_are_read(browser: Browser):  # A52
     browser.provider.userinfo = {"roles": TEN_THOUSAND_ROLES}  # too many for a token
     assert browser.sign_in().status_code == 302
 
@@ -190,7 +190,7 @@ def test_a_larger_response_is_refused(browser: Browser, claims: str, roles: list
     assert not User.objects.exists() and Role.objects.count() == count_before
 
 
-def test_a_name_with_markup_is_a_name(browser: Browser, as_alice: Any):  # A52
+def test_a_role_name_with_markup_is_escaped(browser: Browser, as_alice: Any):  # A52
     assert sign_in(browser, ["<script>alert(1)</script>"]) == {"<script>alert(1)</script>"}
 
     page = as_alice.get("/admin/accounts/role/").content

@@ -1,4 +1,4 @@
-"""Ways into another account or to more rights that a connection must not open."""
+"""Attempts to take over an account or gain rights through a connection."""
 
 import subprocess
 from contextlib import ExitStack
@@ -41,7 +41,7 @@ def approve_setting(user: User, version: int | None = None) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_sign_in_in_progress_ends_with_its_connection(allowed_http: None):  # A57
-    """The connection names the evil provider while the callback loads it, and is approved before it goes on."""
+    """The callback loads the connection to the evil provider; before it continues, another one is approved."""
     alice, sonja = make_user("alice", "admin", email="alice@example.com"), make_user("sonja", "sso_admin")
     with HostileProvider() as good_provider, HostileProvider(realm="evil") as evil_provider:
         setting = make_active_connection(good_provider)
@@ -78,7 +78,7 @@ class TestWithoutApproval:
         self.alice, self.sonja, self.browser = alice, sonja, Browser(provider)
 
     @pytest.mark.parametrize("role", ["admin", "sso_admin", "collection_admin"])
-    def test_nobody_gets_into_an_account_with_a_protected_role(self, role: str):  # A57
+    def test_sign_in_to_an_account_with_a_protected_role_is_refused(self, role: str):  # A57
         make_user("carl", role)
         change_setting(self.sonja, script=SCRIPT_TEMPLATE.format(login="carl"))
         assert (response := self.browser.sign_in()).status_code == 403 and refusal_code(response) == "not_approved"
@@ -94,11 +94,11 @@ class TestWithoutApproval:
         assert refusal_code(Browser(self.browser.provider).sign_in()) == "not_approved"
         IdentityLink.objects.all().delete()
 
-    def test_an_approval_is_of_what_was_seen(self):
-        actual = OidcSetting.objects.get().sys_version
+    def test_only_the_reviewed_version_can_be_approved(self):
+        reviewed_version = OidcSetting.objects.get().sys_version
         change_setting(self.sonja, client_id="another")
         with pytest.raises(Conflict):
-            approve_setting(self.alice, actual)
+            approve_setting(self.alice, reviewed_version)
         assert OidcSetting.objects.get().needs_approval
 
     def test_an_administrator_who_saves_something_else_approves_nothing(self):
@@ -110,7 +110,7 @@ class TestWithoutApproval:
 
 
 @pytest.mark.django_db
-def test_nobody_can_claim_the_address_of_another_user(provider: HostileProvider):
+def test_a_user_cannot_claim_the_address_of_another(provider: HostileProvider):
     make_active_connection(provider, user_field="email", enable_user_creation=True)
     mallory = make_user("mallory", email="mallory@example.com")
     browser = Client()
@@ -168,7 +168,7 @@ def test_without_a_process_for_the_script_the_sign_in_is_refused(provider: Hosti
 
     monkeypatch.setattr(subprocess, "Popen", refuse_process)
     response = Browser(provider, Client(raise_request_exception=False)).sign_in()
-    assert (response.status_code, refusal_code(response)) == (503, "too_busy"), "the script is not blamed"
+    assert (response.status_code, refusal_code(response)) == (503, "too_busy"), "the script is not reported as faulty"
 
 
 @pytest.mark.django_db
@@ -198,7 +198,7 @@ class TestUnverifiedEmail:  # A44
         return provider
 
     @pytest.mark.django_db
-    def test_its_owner_does_not_get_into_an_account_that_another_user_created(self, active_provider: HostileProvider):
+    def test_unverified_email_does_not_match_an_account_of_another_user(self, active_provider: HostileProvider):
         active_provider.person["email_verified"] = False
         mallory = Browser(active_provider)
         assert mallory.sign_in().status_code == 302 and mallory.login == "mallory"
@@ -208,7 +208,7 @@ class TestUnverifiedEmail:  # A44
         assert boss.sign_in().status_code == 302 and boss.login == "boss"
 
     @pytest.mark.django_db
-    def test_it_creates_no_second_account(self, active_provider: HostileProvider):
+    def test_unverified_email_creates_no_second_account(self, active_provider: HostileProvider):
         OidcSetting.objects.update(user_field="login")
         make_user("boss", "admin", email="Boss@example.com")
         active_provider.person["email_verified"] = False
@@ -217,7 +217,7 @@ class TestUnverifiedEmail:  # A44
         assert Browser(active_provider).sign_in().status_code == 302
 
     @pytest.mark.django_db
-    def test_it_counts_once_the_provider_verifies_it(self, active_provider: HostileProvider):
+    def test_email_matches_once_the_provider_verifies_it(self, active_provider: HostileProvider):
         active_provider.person["email_verified"] = False
         Browser(active_provider).sign_in()
         link = IdentityLink.objects.get()

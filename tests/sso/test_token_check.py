@@ -1,4 +1,4 @@
-"""Which tokens are accepted: the pure check, with valid and invalid tokens."""
+"""The token check, with valid and invalid tokens."""
 
 import json
 import socket
@@ -391,7 +391,7 @@ def test_a_subject_may_have_255_characters():
 
 
 @pytest.mark.parametrize("changes", [{"events": LOGOUT_EVENTS}, {"events": {}}, {"events": None}])
-def test_a_logout_token_signs_nobody_in(changes: dict[str, Any]):
+def test_a_logout_token_does_not_sign_in(changes: dict[str, Any]):
     assert refusal_code(token(claims_with(**changes))) == "token_kind"
 
 

@@ -1,4 +1,4 @@
-"""Wrong clocks: the clock of one host, and a database clock that was set back."""
+"""Simulates a wrong clock of one host, and a database clock that was set back."""
 
 import time
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from django.utils import timezone
 
 @contextmanager
 def shifted_host_clock(hours: float) -> Iterator[None]:
-    """Shift the wall clock of this process. The clock of the database and `time.monotonic` stay right."""
+    """Shift the wall clock of this process. The database clock and `time.monotonic` do not change."""
     offset, original_time = timedelta(hours=hours), time.time
 
     class ShiftedDatetime(datetime):

@@ -1,10 +1,10 @@
-"""Whether a record whose column is empty matches an operator, as the documentation says."""
+"""The documented result of each operator for a record whose column is empty."""
 
-MATCHING_EMPTY = frozenset({
+MATCHES_EMPTY = frozenset({
     "!=", "NOT IN", "NOTLIKE", "ISEMPTY", "ANYTHING", "NOTON", "ISNOT_DYNAMIC", "HASNOT", "DOESNOTCONTAIN_DYNAMIC",
 })  # fmt: skip
-# These also depend on the other column.
-DEPENDING = {"SAMEAS": "if both are empty", "NSAMEAS": "unless both are empty"}
+# The result of these operators also depends on the other column.
+SAMEAS_RESULTS = {"SAMEAS": "if both are empty", "NSAMEAS": "unless both are empty"}
 
 
 def empty_value_match(operator: str) -> str:
@@ -12,4 +12,4 @@ def empty_value_match(operator: str) -> str:
     >>> empty_value_match("!="), empty_value_match("=")
     ('yes', 'no')
     """
-    return DEPENDING.get(operator, "yes" if operator in MATCHING_EMPTY else "no")
+    return SAMEAS_RESULTS.get(operator, "yes" if operator in MATCHES_EMPTY else "no")

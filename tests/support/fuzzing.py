@@ -1,4 +1,4 @@
-"""Requests generated from the service's own description, valid and invalid."""
+"""Sends valid and invalid requests that are generated from the API description."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +32,7 @@ def send_case(client: Client, case: Any, path: str | None = None) -> Any:
 def count_statuses(
     operation: Any, example_count: int, send: Callable[[Any], Any], status_counts: dict[int, int]
 ) -> None:
-    """Send generated requests of an operation; none may be a server error. Counts the statuses."""
+    """Send generated requests of an operation, fail on a server error, and count the statuses."""
 
     @settings(
         max_examples=example_count,

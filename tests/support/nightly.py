@@ -1,4 +1,4 @@
-"""The seed of the long tests, and a way to run only a part of them."""
+"""The seed of the long tests, and their reduced length."""
 
 import os
 import random

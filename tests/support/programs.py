@@ -1,4 +1,4 @@
-"""Programs that some tests need: the error if one is missing, and a lock for its installation."""
+"""Helpers for programs that some tests need: the error if one is missing, and an installation lock."""
 
 import fcntl
 import os
@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-class ProgramMissing(Exception):
-    """The message says how to get the program."""
+class MissingProgram(Exception):
+    """A program that tests need is missing; the message explains how to get it."""
 
 
 @contextmanager
 def installation_lock(name: str) -> Iterator[None]:
-    """Lets one test process install at a time; the others then find what it installed."""
+    """Lets one test process install at a time; the others wait and then find the program."""
     with (Path(tempfile.gettempdir()) / f"servicebase-{os.getuid()}-{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

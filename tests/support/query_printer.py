@@ -34,7 +34,7 @@ class _Printer:
         if isinstance(factor, SubQuery):
             return f"({self.groups_text(factor.groups, is_inside=True)})"
         operator, value = factor.operator, factor.value
-        if _must_quote(operator, value, is_inside):
+        if _needs_quotes(operator, value, is_inside):
             value = quote(value)
         return self.path_text(factor.path, operator) + operator + value
 
@@ -63,10 +63,10 @@ def quote(text: str) -> str:
     return "{" + text.replace("}", "}}") + "}"
 
 
-def _must_quote(operator: str, value: str, is_inside: bool) -> bool:
-    """Whether the bare value would end early, open a quotation, or read as part of a longer operator.
+def _needs_quotes(operator: str, value: str, is_inside: bool) -> bool:
+    """Whether the bare value would end early, open a quotation, or be read as part of a longer operator.
 
-    >>> _must_quote("IN", "STANCEOFx", False), _must_quote("=", "a)", False), _must_quote("=", "a)", True)
+    >>> _needs_quotes("IN", "STANCEOFx", False), _needs_quotes("=", "a)", False), _needs_quotes("=", "a)", True)
     (True, False, True)
     """
     return (

@@ -1,4 +1,4 @@
-"""Addresses of the product, and some that misbehave on purpose."""
+"""The URLs of the product, and views that fail deliberately."""
 
 import errno
 from typing import Any

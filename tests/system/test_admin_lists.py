@@ -1,4 +1,4 @@
-"""What all lists and pages of the administration share: texts of empty lists, counters, titles."""
+"""Features of all lists and pages of the administration: texts of empty lists, counters, titles."""
 
 import re
 from typing import Any
@@ -19,12 +19,12 @@ def plain_text(page: Any) -> str:
 
 
 def empty_list_text(page: Any) -> str:
-    """The box of an empty list."""
+    """The text of the box that an empty list shows."""
     (_, _, after_list) = page.content.decode().partition('id="empty-list">')
     return after_list.partition("</form>")[0]
 
 
-def test_empty_list_explains_itself_and_offers_to_add(as_alice: Client):
+def test_empty_list_has_an_explanation_and_an_add_link(as_alice: Client):
     box = empty_list_text(as_alice.get("/admin/accounts/group/"))
 
     assert "There are no groups yet." in box and "People who work together." in box
@@ -33,7 +33,7 @@ def test_empty_list_explains_itself_and_offers_to_add(as_alice: Client):
 
 
 @pytest.mark.parametrize("query", ["?q=zzz", "?active__exact=0", "?name=zzz"])
-def test_filtered_list_offers_to_show_all(as_alice: Client, query: str):
+def test_filtered_list_has_a_link_to_all_records(as_alice: Client, query: str):
     Group.objects.create(name="Desk")
     box = empty_list_text(as_alice.get(f"/admin/accounts/group/{query}"))
 
@@ -41,7 +41,7 @@ def test_filtered_list_offers_to_show_all(as_alice: Client, query: str):
     assert 'href="/admin/accounts/group/"' in box and "yet" not in box and "the first" not in box
 
 
-def test_list_without_add_permission_offers_nothing(as_alice: Client):
+def test_list_without_add_permission_has_no_add_link(as_alice: Client):
     box = empty_list_text(as_alice.get("/admin/tableapi/deferredrecord/"))
 
     assert "There are no deferred records yet." in box and "<a" not in box
@@ -55,7 +55,7 @@ def test_list_without_add_permission_offers_nothing(as_alice: Client):
         ("/admin/accounts/company/", "1 company", "2 companies"),
     ],
 )
-def test_list_count_has_a_noun(as_alice: Client, path: str, singular: str, plural: str):
+def test_list_counter_has_a_noun(as_alice: Client, path: str, singular: str, plural: str):
     factories = {
         "/admin/system/deletionlogentry/": lambda: DeletionLogEntry.objects.create(table="company", record_id="1"),
         "/admin/sso/signin/": lambda: SignIn.objects.create(outcome=SignIn.OK),

@@ -19,7 +19,7 @@ from system.tasks import beat_of_worker
 pytestmark = pytest.mark.django_db
 
 
-def test_task_carries_the_id_of_the_request_that_sent_it():
+def test_task_has_the_id_of_the_request_that_sent_it():
     sent_headers: list[dict[str, Any]] = []
 
     def record_headers(headers: dict[str, Any], **_: Any) -> None:
@@ -64,7 +64,7 @@ def test_only_expired_rows_are_deleted(bob: User):
     assert list(FailedAttempts.objects.values_list("key", flat=True)) == ["new"]
 
 
-def test_every_schedule_names_an_existing_task():
+def test_every_schedule_refers_to_an_existing_task():
     app.loader.import_default_modules()
     assert {task for _, task, *_ in schedules.SCHEDULES} <= set(app.tasks)
 

@@ -1,4 +1,4 @@
-"""Heartbeats of hosts whose clocks differ, and after the database's clock was set back."""
+"""Heartbeats of hosts whose clocks differ, and heartbeats after the database clock was set back."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def worker() -> str:
 
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
-def test_heartbeat_counts_for_35_seconds_whatever_its_host_says(hours: int):
+def test_heartbeat_is_valid_for_35_seconds_regardless_of_the_host_clock(hours: int):
     with shifted_host_clock(hours):
         Heartbeat.record("worker")
     assert worker() == "ok"

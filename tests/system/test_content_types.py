@@ -1,4 +1,4 @@
-"""The header Content-Type: no value causes a server error."""
+"""No value of the Content-Type header causes a server error."""
 
 import importlib
 import os
@@ -27,11 +27,11 @@ HOSTILE_TYPES = [
 
 
 def status_of(method: str, path: str, **environ: Any) -> tuple[int, bytes]:
-    """The status of a request to the WSGI application."""
-    with mock.patch.dict(os.environ):  # what it takes out of there, other tests still need
+    """Sends a request to the WSGI application; returns the status and the body."""
+    with mock.patch.dict(os.environ):  # restores what the import removes
         application = importlib.import_module("config.wsgi").application
     messages: list[str] = []
-    request_environ = RequestFactory().generic(method, path).environ  # the factory itself would fail on such a header
+    request_environ = RequestFactory().generic(method, path).environ  # the factory would fail on such a header
     response = application({**request_environ, **environ}, lambda status, headers: messages.append(status))
     return int(messages[0].split()[0]), b"".join(response)
 
@@ -51,7 +51,7 @@ def test_query_strings_are_always_utf8(carl: User, header: str):
 @pytest.mark.parametrize(
     "path", ["/get_relevant_documents", "/load_document_to_collection", "/load_text_to_collection"]
 )
-def test_body_of_such_a_type_is_not_read(carl: User, path: str, header: str):
+def test_body_with_a_hostile_type_is_not_read(carl: User, path: str, header: str):
     body = b'{"query": "x"}'
     environ = {"wsgi.input": BytesIO(body), "CONTENT_LENGTH": str(len(body)), "CONTENT_TYPE": header}
 

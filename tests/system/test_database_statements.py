@@ -1,4 +1,4 @@
-"""Statements that run with one call of libpq."""
+"""Statements that run with a single call of libpq."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +18,7 @@ NOON = datetime(2026, 11, 24, 12, tzinfo=UTC)
 def statements(db: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     connection.ensure_connection()
     statements: Any = connection.statements  # type: ignore[attr-defined]  # of our backend
-    # Tests that make and drop tables of one name turn it off.
+    # Disabled by default, because tests create and drop tables with the same name.
     monkeypatch.setattr(statements, "prepare_after_uses", database_statements.PREPARE_AFTER_USES)
     return statements
 
@@ -34,22 +34,22 @@ def prepared_statements() -> set[str]:
     [("int", 7), ("text", "ü\n'"), ("text", None), ("varchar[]", ["a", 'b,"', ""]), ("timestamptz", NOON),
      ("boolean", True), ("bytea", b"\x00\xff")],
 )  # fmt: skip
-def test_value_comes_back(sql_type: str, value: Any, db: Any):
+def test_value_round_trips(sql_type: str, value: Any, db: Any):
     assert run_sql(f"SELECT $1::{sql_type}".encode(), [value]).rows() == [(value,)]
 
 
-def test_json_comes_back_as_the_bytes_of_the_database(db: Any):
+def test_json_is_returned_as_the_bytes_of_the_database(db: Any):
     assert run_sql(b"SELECT $1::jsonb, NULL", [Jsonb({"a": [1]})]).byte_rows() == [(b'{"a": [1]}', None)]
 
 
-def test_a_name_stands_for_one_value(db: Any):
+def test_repeated_name_is_one_parameter(db: Any):
     assert run_named_sql("SELECT %(a)s::text || %(b)s::text || %(a)s::text, '100 %'", {"b": "-", "a": "x"}).rows() == [
         ("x-x", "100 %")
     ]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_statement_belongs_to_the_transaction(statements: Any):
+def test_statement_runs_in_the_current_transaction(statements: Any):
     run_sql(b"CREATE TABLE statement_test (a int)", [])
     try:
         with transaction.atomic():

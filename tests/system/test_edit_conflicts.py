@@ -1,4 +1,4 @@
-"""Two people on the page of one record in the administration."""
+"""Two users edit the same record in the administration."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,13 +27,13 @@ def page_text(response: Any) -> str:
 
 def form_values(page: str, record: Record) -> dict[str, str]:
     """The form data that a browser sends."""
-    result = lxml.html.fromstring(page).forms
-    (form,) = (element for element in result if element.get("id") == f"{record._meta.model_name}_form")
+    forms = lxml.html.fromstring(page).forms
+    (form,) = (element for element in forms if element.get("id") == f"{record._meta.model_name}_form")
     return {name: value.lstrip("\n") for name, value in form.form_values() if not name.startswith("_")}
 
 
 class EditWindow:
-    """An opened page with the data of its form."""
+    """An opened form page and the values of its form."""
 
     def __init__(self, browser: Client, record: Record) -> None:
         self.browser = browser
@@ -41,7 +41,7 @@ class EditWindow:
         self.fields = form_values(page_text(browser.get(self.address)), record)
 
     def save(self, **changes: str) -> Any:
-        """An empty value stands for a cleared checkbox."""
+        """Submits the form with these changes; an empty value clears a checkbox."""
         form = {name: value for name, value in {**self.fields, **changes}.items() if value != "" or name not in changes}
         return self.browser.post(self.address, form)
 
@@ -80,7 +80,7 @@ def make_view() -> View:
     return view
 
 
-# The change in the first window and the one in the second; "" clears a checkbox.
+# By page: a record, the change in the first window, and the change in the second; "" clears a checkbox.
 PAGES: dict[str, tuple[Callable[[], Record], dict[str, str], dict[str, str]]] = {
     "user": (lambda: User.objects.get(login="bob"), {"active": ""}, {"phone": "12"}),
     "group": (lambda: Group.objects.create(name="Desk"), {"active": ""}, {"name": "Help desk"}),
@@ -100,16 +100,16 @@ PAGES: dict[str, tuple[Callable[[], Record], dict[str, str], dict[str, str]]] = 
 def test_every_editable_page_is_tested():
     pages = {
         model._meta.model_name
-        for model, page in admin.site._registry.items()
-        if isinstance(page, EditConflictMixin) and page.refuses_later_changes
+        for model, model_admin in admin.site._registry.items()
+        if isinstance(model_admin, EditConflictMixin) and model_admin.checks_edit_conflicts
     }
     assert pages == PAGES.keys()
 
 
 @pytest.mark.parametrize("kind", PAGES)
 def test_second_save_does_not_overwrite_the_first(as_alice: Client, bob: User, kind: str):
-    make, first_change, second_change = PAGES[kind]
-    record = make()
+    make_record, first_change, second_change = PAGES[kind]
+    record = make_record()
     first_window, second_window = EditWindow(as_alice, record), EditWindow(as_alice, record)
     assert first_window.save(**first_change).status_code == 302
     stored_payload = record.refreshed().payload()
@@ -118,8 +118,8 @@ def test_second_save_does_not_overwrite_the_first(as_alice: Client, bob: User, k
 
     assert "alice changed this record at" in page_text(refusal)
     assert record.refreshed().payload() == stored_payload
-    output = form_values(page_text(refusal), record)
-    assert all(output.get(name, "") == value for name, value in second_change.items()), (
+    shown_values = form_values(page_text(refusal), record)
+    assert all(shown_values.get(name, "") == value for name, value in second_change.items()), (
         "the form keeps the entered values"
     )
     # Submitting the same page again is refused too; a reloaded page can be saved.
@@ -128,25 +128,25 @@ def test_second_save_does_not_overwrite_the_first(as_alice: Client, bob: User, k
     assert record.refreshed().sys_version > stored_payload.get("sys_version", 0)
 
 
-def test_related_rows_count(as_alice: Client):
+def test_changed_related_rows_are_a_conflict(as_alice: Client):
     column = make_column()
-    page = EditWindow(as_alice, column)
+    window = EditWindow(as_alice, column)
     column.choices.get().delete()
-    assert "changed this record at" in page_text(page.save(label="Kind"))
+    assert "changed this record at" in page_text(window.save(label="Kind"))
     assert not column.choices.exists() and Column.objects.get(pk=column.pk).label == "State"
 
 
 def test_concurrent_role_grant_is_a_conflict(as_alice: Client, bob: User):
-    page = EditWindow(as_alice, bob)
+    window = EditWindow(as_alice, bob)
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"), source=UserRole.PROVIDER)
-    assert "The system changed this record at" in page_text(page.save(phone="12"))
+    assert "The system changed this record at" in page_text(window.save(phone="12"))
 
 
-def test_concurrent_sign_in_is_no_conflict(as_alice: Client, bob: User):
-    page = EditWindow(as_alice, bob)
+def test_concurrent_sign_in_is_not_a_conflict(as_alice: Client, bob: User):
+    window = EditWindow(as_alice, bob)
     Client().force_login(bob)  # records the time of the sign-in
     assert bob.refreshed().last_login is not None
-    assert page.save(phone="12").status_code == 302
+    assert window.save(phone="12").status_code == 302
     assert bob.refreshed().phone == "12"
 
 

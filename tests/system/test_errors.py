@@ -1,4 +1,4 @@
-"""The form of errors, for programs and for people."""
+"""Error responses for programs and for browsers."""
 
 import pytest
 from django.test import Client
@@ -33,7 +33,7 @@ def test_all_errors_have_the_same_shape(client: Client, path: str, name: str, st
     assert body["errors"][0]["message"]
 
 
-def test_error_names_the_field_it_is_about(client: Client):
+def test_error_names_its_field(client: Client):
     item = client.get("/api/test/raise/conflict").json()["errors"][0]
 
     assert item == {"message": "Another one has this name.", "code": "duplicate", "field": "name"}
@@ -60,7 +60,7 @@ def test_browser_gets_an_error_page(client: Client):
     assert response["Content-Type"].startswith("text/html")
 
 
-def test_unknown_path_is_a_404_of_the_same_shape(client: Client):
+def test_unknown_path_is_404_with_the_same_shape(client: Client):
     assert client.get("/api/nowhere").json()["errors"][0]["code"] == "not_found"
     assert client.get("/nowhere", headers=HTML_HEADERS).status_code == 404
 

@@ -1,4 +1,4 @@
-"""Headers of every response, and what is refused before it is read."""
+"""Headers of every response, and requests that are refused before their body is read."""
 
 import pytest
 from django.test import Client
@@ -11,7 +11,7 @@ HTML_HEADERS = {"Accept": "text/html"}
 
 
 def paths_of(patterns: list, prefix: str = "/") -> list[str]:
-    """One path for every route of the product, with some value for each parameter."""
+    """One path for each route of the product, with example values for parameters."""
     results = []
     for pattern in patterns:
         route = prefix + str(pattern.pattern).lstrip("^").replace("$", "")
@@ -64,8 +64,8 @@ def test_responses_are_not_cached(as_alice: Client):
 
 @pytest.mark.parametrize("path", ["/", "/api/me", "/rest/v1/table/task", "/api/schema"])
 def test_cross_origin_scripts_cannot_read_responses(client: Client, path: str, db):  # B69
-    query = {"Origin": "https://evil.example.com", "Access-Control-Request-Method": "GET"}
-    for response in (client.get(path, headers=query), client.options(path, headers=query)):
+    headers = {"Origin": "https://evil.example.com", "Access-Control-Request-Method": "GET"}
+    for response in (client.get(path, headers=headers), client.options(path, headers=headers)):
         assert not [name for name in response.headers if name.lower().startswith("access-control-")]
 
 
@@ -75,7 +75,7 @@ def test_https_adds_transport_security(client: Client, settings, db):
     assert client.get("/healthz")["Strict-Transport-Security"] == "max-age=60"
 
 
-def test_query_string_over_its_limit_is_a_414(client: Client, db):
+def test_query_string_over_the_limit_is_414(client: Client, db):
     assert client.get("/healthz?" + "a" * 16 * 1024).status_code == 200
     response = client.get("/healthz?" + "a" * (16 * 1024 + 1))
 
@@ -83,7 +83,7 @@ def test_query_string_over_its_limit_is_a_414(client: Client, db):
     assert response.json()["errors"][0]["code"] == "query_too_long"
 
 
-def test_body_over_its_limit_is_a_413_by_its_length_alone(client: Client, db):
+def test_content_length_over_the_limit_is_413(client: Client, db):
     response = client.post(
         "/rest/v1/auth/login", b"{}", content_type="application/json", CONTENT_LENGTH=str(10 * 1024 * 1024 + 1)
     )
@@ -91,13 +91,13 @@ def test_body_over_its_limit_is_a_413_by_its_length_alone(client: Client, db):
     assert response.status_code == 413
 
 
-def test_body_without_a_length_is_a_411(client: Client, db):
+def test_body_without_a_length_is_411(client: Client, db):
     response = client.generic("POST", "/rest/v1/auth/login", CONTENT_LENGTH="", HTTP_TRANSFER_ENCODING="chunked")
 
     assert response.status_code == 411
 
 
-def test_invalid_content_length_is_a_400(client: Client, db):
+def test_invalid_content_length_is_400(client: Client, db):
     assert client.post("/rest/v1/auth/login", b"{}", content_type="text/plain", CONTENT_LENGTH="x").status_code == 400
 
 
@@ -126,7 +126,7 @@ class TestProxies:
 
         assert self.remote_address(client, "10.0.0.1", **header) == "198.51.100.7"
 
-    def test_chain_of_trusted_proxies_alone_gives_the_first(self, client: Client):
+    def test_client_in_a_chain_of_trusted_proxies_is_the_first(self, client: Client):
         assert self.remote_address(client, "10.0.0.1", **{"X-Forwarded-For": "10.0.0.7"}) == "10.0.0.7"
 
     @pytest.mark.parametrize("header", ["unknown", "1.2.3", "192.0.2.1, , x", "' OR 1=1", "[::1]:80"])

@@ -14,7 +14,7 @@ from system.monitoring import health
 
 
 @pytest.fixture(autouse=True)
-def no_health_cache(monkeypatch: pytest.MonkeyPatch):
+def disabled_health_cache(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(health, "READINESS", health.Readiness())
 
 
@@ -25,7 +25,7 @@ def test_healthz_uses_no_database(client: Client, django_assert_num_queries, db)
     assert (response.status_code, response.content) == (200, b"ok\n")
 
 
-def test_ready_when_database_migrations_and_vector_are(client: Client, db):
+def test_ready_if_database_migrations_and_vector_are_ready(client: Client, db):
     body = client.get("/readyz").json()
 
     assert body["status"] == "ready"

@@ -1,4 +1,4 @@
-"""JSON bodies are read strictly."""
+"""JSON bodies are parsed strictly."""
 
 import json
 import time
@@ -8,7 +8,8 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as some
 
-from system.http.request_body import MAX_DEPTH, InvalidJson, parse_json, refuse_deep_nesting
+from system.outbound import OutboundFailed, OutboundResponse
+from system.strict_json import MAX_DEPTH, InvalidJson, parse_json, refuse_deep_nesting
 
 pytestmark = pytest.mark.usefixtures("routes_of_tests")
 
@@ -24,6 +25,10 @@ INVALID_BODIES = {
     "too long": b'{"a": ' + b"9" * 5000 + b"}",
     "too deep": b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1),
     "far too deep": b"[" * 100_000,
+    "deep objects": b'{"a":' * 200_000 + b"1" + b"}" * 200_000,
+    "a name twice, escaped once": b'{"a": [{"kid": 1, "\\u006bid": 2}]}',
+    "UTF-16": '{"keys": []}'.encode("utf-16"),
+    "a line break in a string": b'"line\nbreak"',
     "NUL": b'{"a": "x\\u0000y"}',
     "NUL in a name": b'{"x\\u0000y": 1}',
     "half a pair": b'{"a": "\\ud800"}',
@@ -42,6 +47,15 @@ def test_invalid_body_is_400_with_a_reason(client: Client, body: bytes):
 
     assert response.status_code == 400
     assert response.json()["errors"][0]["code"] == "invalid_json"
+
+
+@pytest.mark.parametrize("body", INVALID_BODIES.values(), ids=INVALID_BODIES.keys())
+def test_invalid_response_of_a_provider_is_refused(body: bytes):  # A29
+    if b"e-" in body or b"0e" in body:
+        return  # numbers that are not stored need not be exact
+    with pytest.raises(OutboundFailed, match=r"^The response is not valid JSON\. [^']*$") as exc_info:
+        OutboundResponse(200, {}, body).json()
+    assert exc_info.value.code == "not_json"
 
 
 @pytest.mark.parametrize(
@@ -107,16 +121,16 @@ def test_depth_ignores_brackets_in_strings(depth: int):
     ("text", "is_too_deep"),
     [
         ('["' + "[" * 99 + '"]', False),
-        (r'"\\" ' + "[" * 99, True),  # its text is over
-        (r'"\" ' + "[" * 99, False),  # and here a quote is meant
+        (r'"\\" ' + "[" * 99, True),  # the string has ended
+        (r'"\" ' + "[" * 99, False),  # the quote is escaped
         ('"\\\n' + "[" * 99 + '"', False),
-        ('"' + "[" * 99, False),  # a text without an end
+        ('"' + "[" * 99, False),  # an unterminated string
         ("]" * 9 + "[" * (MAX_DEPTH + 9), False),
         ("[]" * 99, False),
         ('["", {"a": ' * 17, True),
     ],
 )
-def test_brackets_outside_strings_count(text: str, is_too_deep: bool):
+def test_depth_counts_brackets_outside_strings(text: str, is_too_deep: bool):
     try:
         refuse_deep_nesting(text)
     except InvalidJson:

@@ -1,4 +1,4 @@
-"""Logs contain no secrets and no forged lines."""
+"""Log lines contain no secrets and cannot be forged."""
 
 import errno
 import io
@@ -23,7 +23,7 @@ LogWriter = Callable[..., str]
 
 
 def write_own_entry(*, as_json: bool, event: str, **values) -> str:
-    """The log line of an event of the product."""
+    """Logs an event of the product and returns the printed line."""
     with redirect_stderr(io.StringIO()) as stream:
         processors = [*logs.COMMON_PROCESSORS, *logs.final_processors(as_json=as_json)]
         structlog.wrap_logger(logs.StderrLogger("tests.logs"), processors=processors).info(event, **values)
@@ -31,7 +31,7 @@ def write_own_entry(*, as_json: bool, event: str, **values) -> str:
 
 
 def write_library_entry(*, as_json: bool, event: str, **values) -> str:
-    """The log line of a message of a library."""
+    """Logs a message of a library and returns the printed line."""
     config = logs.logging_config(as_json=as_json)
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
@@ -121,7 +121,7 @@ def test_failed_log_write_is_ignored(client: Client, db, monkeypatch):
 
 
 def test_long_lines_of_several_threads_do_not_mix():
-    """Writes through an unbuffered pipe like the processes of the product."""
+    """Writes to an unbuffered pipe, as the processes of the product do."""
     code = (
         "import threading; from system.monitoring.logs import StderrLogger\n"
         "def write(n): [StderrLogger().info(str(n) * 20000) for _ in range(50)]\n"

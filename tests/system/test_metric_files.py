@@ -24,7 +24,7 @@ def stored_values(path: Path) -> dict[str, float]:
 
 @pytest.fixture
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
-    """Writes fail as on a full disk while `full["now"]` is true."""
+    """Writes fail as on a full disk while `full_disk["now"]` is true."""
     state = {"now": False}
     original_pwrite = os.pwrite
 
@@ -79,7 +79,7 @@ def test_values_are_written_soon(tmp_path: Path):
     assert eventually(lambda: stored_values(tmp_path / "counter_1.db") == {"a": 1.0})
 
 
-def test_a_forked_process_writes_its_own_values(tmp_path: Path):
+def test_forked_process_writes_its_own_values(tmp_path: Path):
     BufferedDict(str(tmp_path / "counter_1.db"))
     child = os.fork()
     if not child:
@@ -94,9 +94,9 @@ def test_a_forked_process_writes_its_own_values(tmp_path: Path):
         os.waitpid(child, 0)
 
 
-@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="mounts a small file system")
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="root must mount a file system")
 def test_process_survives_a_real_full_disk(tmp_path: Path):
-    """With the library's mapped files it dies of SIGBUS."""
+    """With the memory-mapped files of the library, it would end with SIGBUS."""
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(tmp_path)], check=False).returncode:
         pytest.skip("no file system can be mounted here")
     program = f"""

@@ -1,4 +1,4 @@
-"""Caches of a process respect their limit of weight, and one call clears all."""
+"""Process caches respect their weight limit, and one call clears all of them."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""System properties: typed, validated, effective at once."""
+"""System properties are typed and validated, and changes take effect immediately."""
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -87,7 +87,7 @@ def test_welcome_page_must_be_a_url(value: str):
         save_property("svc.welcome_page.url", value)
 
 
-def test_only_the_origin_of_the_base_url_is_own(settings):
+def test_only_the_origin_of_the_base_url_is_allowed(settings):
     settings.BASE_URL = "https://service.example.com"
 
     assert save_property("svc.welcome_page.url", "https://service.example.com/x").value

@@ -1,4 +1,4 @@
-"""What every record has."""
+"""Properties of every record: ids, audit columns, versions, times and the deletion log."""
 
 import re
 import threading
@@ -123,7 +123,7 @@ class TestDeletionLog:
         assert entry.payload["name"] == "Gone"
         assert entry.record_id == entry.payload["sys_id"]
 
-    def test_deleting_many_at_once_and_by_cascade_is_logged_too(self, bob: User):
+    def test_bulk_and_cascaded_deletions_are_logged(self, bob: User):
         group = Group.objects.create(name="Desk")
         UserGroup.objects.create(user=bob, group=group)
         Company.objects.bulk_create([Company(name="A"), Company(name="B")])
@@ -145,7 +145,7 @@ class TestDeletionLog:
 
         assert Company.objects.filter(name="Stays").exists()
 
-    def test_clearing_the_log_is_not_logged(self, db):
+    def test_clearing_the_deletion_log_is_not_logged(self, db):
         Company.objects.create(name="Gone").delete()
         DeletionLogEntry.objects.all().delete()
 

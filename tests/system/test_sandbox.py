@@ -1,4 +1,4 @@
-"""The sandbox: what a confined child cannot do, and how a run ends."""
+"""The sandbox: the limits of a confined child, and the outcomes of a run."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from system import sandbox
 from system.sandbox import child, process
 
 MIB = 2**20
-# Tries what a program that an attacker has taken over would try.
+# Attempts what a program under the control of an attacker would attempt.
 HOSTILE_PROGRAM = """
 import json, os, socket, subprocess, sys
 def attempt(action):
@@ -70,7 +70,7 @@ def test_compromised_program_can_only_compute(run_program: Any, monkeypatch: pyt
 
     for attempt in ("read a file", "write a file", "connect", "start a program", "fork", "allocate"):
         if attempt == "fork" and sys.platform != "linux":
-            continue  # elsewhere the number of processes is counted for the whole user
+            continue  # otherwise the limit counts all processes of the user
         assert results[attempt] not in ("done", "ConnectionRefusedError"), attempt
     assert (results["environment"], results["folder"]) == ({}, "/")
     assert results["user"] != 0
@@ -119,7 +119,7 @@ def test_program_that_does_not_start_in_time_is_killed(run_program: Any):
     assert (result.status, result.was_ready) == (sandbox.RunStatus.TIMED_OUT, False)
 
 
-def test_child_watches_its_memory_without_a_kernel_limit():
+def test_child_monitors_its_memory_without_a_kernel_limit():
     """As on macOS."""
     program = (
         f"import runpy; child = runpy.run_path({str(process.CHILD_SCRIPT)!r}, run_name='child')\n"
@@ -133,7 +133,7 @@ def test_child_watches_its_memory_without_a_kernel_limit():
     assert completed.returncode == child.OUT_OF_MEMORY_EXIT_CODE
 
 
-def test_unsupported_limit_is_ignored(monkeypatch: pytest.MonkeyPatch):
+def test_unsupported_kernel_limit_is_ignored(monkeypatch: pytest.MonkeyPatch):
     def refuse_limit(*_: Any) -> None:
         raise ValueError
 

@@ -1,4 +1,4 @@
-"""A signed-in user while the database is unavailable."""
+"""Requests of a signed-in user while the database is unavailable."""
 
 from typing import Any
 
@@ -23,4 +23,4 @@ def test_session_is_read_once_and_the_response_is_503(as_bob: Client, monkeypatc
 
     assert response.status_code == 503
     assert int(response["Retry-After"]) > 0
-    assert len(requests) == 1  # each further one would wait for a connection once more
+    assert len(requests) == 1  # each additional read would wait for a connection again

@@ -1,4 +1,4 @@
-"""Request bodies have a deadline, and slow ones leave threads for other requests."""
+"""Request bodies have a deadline, and slow bodies do not occupy all threads."""
 
 import threading
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ class FakeFuture(Future):
 
 
 class FakeClient:
-    """A client that sends these chunks, and further ones when `gate` is set."""
+    """A client that sends these chunks, and another one when `gate` is set."""
 
     def __init__(self, *chunks: bytes) -> None:
         self.chunks = list(chunks)
@@ -94,7 +94,7 @@ def test_slow_client_within_the_deadline_is_served(silent_client: FakeClient):
 
 
 @pytest.mark.parametrize(("size", "counts_as_slow"), [(1_000, True), (8_000_000, False)])
-def test_large_body_that_is_on_its_way_is_not_slow(size: int, counts_as_slow: bool, monkeypatch: pytest.MonkeyPatch):
+def test_large_body_that_keeps_arriving_is_not_slow(size: int, counts_as_slow: bool, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(request_body, "SLOW_BODY_SLOTS", threading.BoundedSemaphore(1))
     monkeypatch.setattr(request_body, "PROMPT_S", 0.1)
     request_body.SLOW_BODY_SLOTS.acquire()
@@ -114,7 +114,7 @@ def test_only_two_slow_bodies_wait_and_a_fast_one_passes():
     threads = [threading.Thread(target=client.body(20).read) for client in clients]
     for thread in threads:
         thread.start()
-    while request_body.SLOW_BODY_SLOTS._value:  # both have begun to wait
+    while request_body.SLOW_BODY_SLOTS._value:  # until both wait for their bodies
         threads[0].join(0.01)
 
     with pytest.raises(TooManySlowBodies):
@@ -128,7 +128,7 @@ def test_only_two_slow_bodies_wait_and_a_fast_one_passes():
     assert int(request_body.SLOW_BODY_SLOTS._value) == 2
 
 
-def test_collected_body_calls_back_when_it_is_complete(silent_client: FakeClient):
+def test_callback_runs_when_the_collected_body_is_complete(silent_client: FakeClient):
     is_complete = threading.Event()
     body = silent_client.body(20)
     body.collect(is_complete.set)

@@ -1,4 +1,4 @@
-"""An example of each column type, one row for each: what PostgreSQL holds, what the Table API accepts and returns."""
+"""Example values of each column type, as the Table API accepts and returns them and PostgreSQL stores them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_OPERATORS: frozenset[str] = frozenset()
 class TypeExample:
     """`values` are two accepted values in ascending order, as a response returns them.
 
-    A display value of None is equal to its value.
+    A display value of None means that it equals the value.
     """
 
     database_type: str
@@ -23,9 +23,9 @@ class TypeExample:
     display_values: tuple[Any, Any] = (None, None)
     refused_values: tuple[Any, ...] = ()
     operators: frozenset[str] = TEXT_OPERATORS
-    query: str | None = None  # the text of the first value in a query, if it differs
-    default: str | None = None  # the text of the first value as a default, if it differs
-    schema: dict[str, Any] = field(default_factory=dict)  # a part of the one in the OpenAPI document
+    query: str | None = None  # the first value in a query, if it differs
+    default: str | None = None  # the first value as a default, if it differs
+    schema: dict[str, Any] = field(default_factory=dict)  # a part of its schema in the OpenAPI document
     can_be_unique: bool = True
 
     @property

@@ -1,4 +1,4 @@
-"""Fixtures of the Table API tests; `world.py` has the functions."""
+"""Fixtures of the Table API tests; `world.py` has the helper functions."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +11,7 @@ from tests.tableapi import world
 
 @pytest.fixture
 def notes(db: Any) -> list[str]:
-    """Twenty-five records with a name and a rank that everybody may change; a third have no rank."""
+    """Twenty-five records with a name that everybody may change; every third has no rank."""
     world.table("note")
     world.field("note", "name")
     world.field("note", "rank", "integer")
@@ -21,7 +21,7 @@ def notes(db: Any) -> list[str]:
 
 @pytest.fixture
 def unavailable_broker(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """No broker is available; returns the tasks that the product tried to send."""
+    """Make the broker unavailable; returns the names of the tasks that the product tried to send."""
     sent_tasks: list[str] = []
 
     def send(task: str, **_: Any) -> None:

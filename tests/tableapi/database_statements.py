@@ -1,6 +1,6 @@
 """Captures the statements sent to the database through any cursor, without their values.
 
-Statements that read properties are left out: a process caches properties, so these statements depend on the time.
+Omits statements that read properties: a process caches properties, so it depends on the time whether they run.
 """
 
 import re
@@ -20,7 +20,7 @@ def captured_statements() -> Iterator[list[str]]:
     original_execute, original_run = psycopg.Cursor.execute, ConnectionStatements.run
 
     def record_and_execute(cursor: Any, query: Any, *positional: Any, **named: Any) -> Any:
-        # The names of savepoints contain the number of their thread.
+        # Savepoint names contain the id of their thread.
         if "sys_property" not in str(query):
             results.append(re.sub(r"\d+", "N", str(query)))
         return original_execute(cursor, query, *positional, **named)

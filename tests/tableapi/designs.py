@@ -1,4 +1,4 @@
-"""Short functions to design tables and to inspect the database."""
+"""Helper functions that design tables and inspect the database."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def column_types_of(table: str) -> dict[str, str]:
 
 
 def indexes_of(table: str) -> dict[str, str]:
-    """The definitions of the indexes of a table, by name."""
+    """The index definitions of a table, by name."""
     rows = query_rows(
         "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'records' AND tablename = %s", table
     )
@@ -46,7 +46,7 @@ def indexes_of(table: str) -> dict[str, str]:
 
 
 def insert_row(table: str, **values: Any) -> str:
-    """Insert a record without the product."""
+    """Insert a record with plain SQL."""
     names = ", ".join(f'"{name}"' for name in values)
     placeholders = ", ".join("%s" for _ in values)
     values_clause = f"({names}) VALUES ({placeholders})" if values else "DEFAULT VALUES"

@@ -26,11 +26,11 @@ def part(db: Any) -> Table:
     return new_table
 
 
-def send(user: User, *requests: Any, **options: Any) -> list[dict[str, Any]]:
+def send_batch(user: User, *requests: Any, **options: Any) -> list[dict[str, Any]]:
     return list(data_of(api(user).post(BATCH, {"requests": list(requests), **options})))
 
 
-def step(method: str = "GET", url: str = PART, **options: Any) -> dict[str, Any]:
+def item(method: str = "GET", url: str = PART, **options: Any) -> dict[str, Any]:
     return {"id": options.pop("id", "x"), "method": method, "url": url, **options}
 
 
@@ -38,11 +38,11 @@ def statuses(entries: list[dict[str, Any]]) -> list[int]:
     return [entry["status"] for entry in entries]
 
 
-def test_requests_are_answered_in_order_like_single_ones(part: Table, bob: User):
+def test_responses_are_in_order_and_equal_those_of_single_requests(part: Table, bob: User):
     sys_id = record("part", name="bolt")
     urls = [f"{PART}/{sys_id}", f"{PART}?sysparm_query=name%3Dbolt&sysparm_count=exact", f"{PART}/0",
             "/rest/v1/stats/part?sysparm_count=1", f"{PART}?sysparm_query=none=1"]  # fmt: skip
-    entries = send(bob, *(step(url=url, id=number) for number, url in enumerate(urls)))
+    entries = send_batch(bob, *(item(url=url, id=number) for number, url in enumerate(urls)))
     assert [entry["id"] for entry in entries] == [0, 1, 2, 3, 4]
     for url, entry in zip(urls, entries, strict=True):
         single = api(bob).get(url)
@@ -51,45 +51,45 @@ def test_requests_are_answered_in_order_like_single_ones(part: Table, bob: User)
     assert entries[0]["headers"].keys() == {"ETag"} and entries[1]["headers"]["X-Total-Count"] == "1"
 
 
-def test_writes_of_a_batch(part: Table, bob: User):
-    entries = send(
+def test_batch_can_write(part: Table, bob: User):
+    entries = send_batch(
         bob,
-        step("POST", body={"name": "a"}),
-        step("POST", "/rest/v1/upsert/part?sysparm_key=code", body={"code": "1", "name": "b"}),
-        step("POST", "/rest/v1/bulk/part", body=[{"name": "c"}, {"name": "d"}]),
-        step("POST"),
-        step("POST", body=["x"]),
+        item("POST", body={"name": "a"}),
+        item("POST", "/rest/v1/upsert/part?sysparm_key=code", body={"code": "1", "name": "b"}),
+        item("POST", "/rest/v1/bulk/part", body=[{"name": "c"}, {"name": "d"}]),
+        item("POST"),
+        item("POST", body=["x"]),
     )
     assert statuses(entries) == [201, 201, 201, 400, 400]
     assert query_rows("SELECT name, sys_created_by FROM records.part ORDER BY name") == [(n, bob.pk) for n in "abcd"]
     sys_id = entries[0]["body"]["data"][0]["sys_id"]
     etag = entries[0]["headers"]["ETag"]
-    entries = send(
+    entries = send_batch(
         bob,
-        step("PATCH", f"{PART}/{sys_id}", headers={"If-Match": '"7-x"'}, body={"name": "z"}),
-        step("PATCH", f"{PART}/{sys_id}", headers={"if-match": etag}, body={"name": "A"}),
-        step("GET", f"{PART}/{sys_id}", headers={"If-None-Match": "*"}),
-        step("DELETE", f"{PART}/{sys_id}"),
+        item("PATCH", f"{PART}/{sys_id}", headers={"If-Match": '"7-x"'}, body={"name": "z"}),
+        item("PATCH", f"{PART}/{sys_id}", headers={"if-match": etag}, body={"name": "A"}),
+        item("GET", f"{PART}/{sys_id}", headers={"If-None-Match": "*"}),
+        item("DELETE", f"{PART}/{sys_id}"),
     )
     assert statuses(entries) == [412, 200, 304, 200] and entries[2]["body"] is None
-    (entry,) = send(bob, step("HEAD", f"{PART}?sysparm_count=exact"))
+    (entry,) = send_batch(bob, item("HEAD", f"{PART}?sysparm_count=exact"))
     assert (entry["status"], entry["body"], entry["headers"]["X-Total-Count"]) == (200, None, "3")
 
 
 def test_atomic_batch_writes_all_or_nothing(part: Table, bob: User):
     record("part", code="taken")
-    steps = [step("POST", body={"name": "a"}, id=1), step("POST", body={"code": "taken"}, id=2), step(id=3)]
-    entries = send(bob, *steps, atomic=True)
+    items = [item("POST", body={"name": "a"}, id=1), item("POST", body={"code": "taken"}, id=2), item(id=3)]
+    entries = send_batch(bob, *items, atomic=True)
     assert [(entry["id"], entry["status"]) for entry in entries] == [(1, 424), (2, 409), (3, 424)]
     assert entries[0]["body"]["errors"][0]["code"] == "not_done"
     assert query_rows("SELECT count(*) FROM records.part") == [(1,)]
-    assert statuses(send(bob, steps[0], step(), atomic=True)) == [201, 200]
-    assert statuses(send(bob, *steps)) == [201, 409, 200]
+    assert statuses(send_batch(bob, items[0], item(), atomic=True)) == [201, 200]
+    assert statuses(send_batch(bob, *items)) == [201, 409, 200]
     assert query_rows("SELECT count(*) FROM records.part") == [(3,)]
 
 
-def test_failed_statement_does_not_break_an_atomic_batch(part: Table, bob: User):
-    entries = send(bob, step("POST", body={"name": "a"}), step(url="/rest/v1/table/none"), atomic=True)
+def test_failed_read_undoes_an_atomic_batch(part: Table, bob: User):
+    entries = send_batch(bob, item("POST", body={"name": "a"}), item(url="/rest/v1/table/none"), atomic=True)
     assert statuses(entries) == [424, 404]
     assert query_rows("SELECT count(*) FROM records.part") == [(0,)]
 
@@ -100,33 +100,33 @@ def test_failed_statement_does_not_break_an_atomic_batch(part: Table, bob: User)
      "//other.example/rest/v1/table/part", "rest/v1/table/part", "", None, "/rest/v1/table/../../api/me",
      "/rest/v1/table/pä", "/rest/v1/table/part\n"],
 )  # fmt: skip
-def test_other_addresses_are_refused_and_stop_nothing_else(part: Table, bob: User, url: Any):
-    entries = send(bob, step(url=url), step())
+def test_other_urls_are_refused_and_the_batch_continues(part: Table, bob: User, url: Any):
+    entries = send_batch(bob, item(url=url), item())
     assert entries[0]["status"] in (400, 404) and entries[0]["body"]["status"] == "ERROR"
     assert entries[1]["status"] == 200
-    assert statuses(send(bob, step(), step(url=url), atomic=True))[0] == 424
+    assert statuses(send_batch(bob, item(), item(url=url), atomic=True))[0] == 424
 
 
 @pytest.mark.parametrize(
-    "item",
+    "malformed_item",
     [
         "x",
         {},
         {"method": "GET"},
-        step("TRACE"),
-        step("get"),
-        step(more=1),
-        step(headers=["x"]),
-        step(headers={"Accept": 1}),
-        step(headers=[]),
+        item("TRACE"),
+        item("get"),
+        item(more=1),
+        item(headers=["x"]),
+        item(headers={"Accept": 1}),
+        item(headers=[]),
         {"method": ["GET"], "url": PART},
     ],
 )
-def test_malformed_requests_are_refused(part: Table, bob: User, item: Any):
-    assert statuses(send(bob, item, step())) == [400, 200]
+def test_malformed_requests_are_refused(part: Table, bob: User, malformed_item: Any):
+    assert statuses(send_batch(bob, malformed_item, item())) == [400, 200]
 
 
-def test_only_some_headers_count(part: Table, bob: User, alice: User):
+def test_only_some_headers_are_used(part: Table, bob: User, alice: User):
     rule("read", "part", "quantity", roles=["itil"])
     record("part", name="bolt", quantity=3)
     headers = {
@@ -134,12 +134,12 @@ def test_only_some_headers_count(part: Table, bob: User, alice: User):
         "Idempotency-Key": "k",
         "X-Forwarded-For": "1.2.3.4",
     }
-    (entry,) = send(bob, step(headers=headers))
+    (entry,) = send_batch(bob, item(headers=headers))
     assert "quantity" not in entry["body"]["data"][0]
     for _ in range(2):
-        send(bob, step("POST", headers={"Idempotency-Key": "k"}, body={"name": "a"}))
+        send_batch(bob, item("POST", headers={"Idempotency-Key": "k"}, body={"name": "a"}))
     assert query_rows("SELECT count(*) FROM records.part") == [(3,)]
-    assert statuses(send(bob, step("POST", headers={"Content-Type": "text/plain"}, body={"name": "a"}))) == [415]
+    assert statuses(send_batch(bob, item("POST", headers={"Content-Type": "text/plain"}, body={"name": "a"}))) == [415]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_only_some_headers_count(part: Table, bob: User, alice: User):
         {"requests": {}},
         {"requests": [], "atomic": "yes"},
         {"requests": [], "more": 1},
-        {"requests": [step()] * 101},
+        {"requests": [item()] * 101},
     ],
 )
 def test_invalid_batches_are_refused(part: Table, bob: User, body: Any):
@@ -160,36 +160,36 @@ def test_invalid_batches_are_refused(part: Table, bob: User, body: Any):
 
 
 def test_credentials_are_required(part: Table):
-    assert api(None).post(BATCH, {"requests": [step()]}).status_code == 401
+    assert api(None).post(BATCH, {"requests": [item()]}).status_code == 401
 
 
-def test_responses_of_a_batch_are_limited(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
+def test_total_size_of_responses_is_limited(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
     record("part", name="x" * 2_000)
     monkeypatch.setattr(batch_views, "MAX_BATCH_RESPONSE_BYTES", 1_000)
-    assert statuses(send(bob, step(), step())) == [200, 413]
+    assert statuses(send_batch(bob, item(), item())) == [200, 413]
 
 
-def test_too_many_parameters_are_an_error_of_their_request(part: Table, bob: User):
-    assert statuses(send(bob, step(url=f"{PART}?{'&'.join(['a=1'] * 2_500)}"), step())) == [413, 200]
+def test_request_with_too_many_parameters_fails_alone(part: Table, bob: User):
+    assert statuses(send_batch(bob, item(url=f"{PART}?{'&'.join(['a=1'] * 2_500)}"), item())) == [413, 200]
 
 
-def test_batch_ends_in_time(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
+def test_batch_has_a_time_limit(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(batch_views, "MAX_BATCH_S", -1.0)
-    assert statuses(send(bob, step(), step(), atomic=False)) == [413, 413]
+    assert statuses(send_batch(bob, item(), item(), atomic=False)) == [413, 413]
 
 
 def test_slow_statement_of_an_atomic_batch_is_counted(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
-    def too_slow(*_: Any) -> Any:
+    def raise_too_slow(*_: Any) -> Any:
         raise QueryTooSlow
 
-    monkeypatch.setattr("tableapi.http.table_views.pipeline.read_list", too_slow)
-    assert statuses(send(bob, step(), step(), atomic=True)) == [422, 424]
+    monkeypatch.setattr("tableapi.http.table_views.pipeline.read_list", raise_too_slow)
+    assert statuses(send_batch(bob, item(), item(), atomic=True)) == [422, 424]
     bob.refresh_from_db()
     assert bob.slow_statements == 1
 
 
-def test_each_request_has_its_log_line(part: Table, bob: User, capfd: pytest.CaptureFixture[str]):
-    send(bob, step(), step("POST", body={"name": "a"}))
+def test_each_request_is_logged(part: Table, bob: User, capfd: pytest.CaptureFixture[str]):
+    send_batch(bob, item(), item("POST", body={"name": "a"}))
     lines = [line for line in capfd.readouterr().err.splitlines() if "request_finished" in line]
     assert [line.partition("request='")[2].partition("'")[0] for line in lines] == [
         "GET /rest/v1/table/part", "POST /rest/v1/table/part", "POST /rest/v1/batch"
@@ -197,10 +197,17 @@ def test_each_request_has_its_log_line(part: Table, bob: User, capfd: pytest.Cap
     assert len({line.partition("request_id=")[2].partition(" ")[0] for line in lines}) == 1
 
 
-def test_a_table_may_have_the_name_of_files(bob: User, alice: User):
+def test_table_can_be_named_attachments(bob: User, alice: User):
     open_table(table("attachments"))
     sys_id = record("attachments")
     urls = ["/rest/v1/table/attachments", f"/rest/v1/table/attachments/{sys_id}",
             f"/rest/v1/table/attachments/{sys_id}/attachments"]  # fmt: skip
     entries = data_of(api(bob).post("/rest/v1/batch", {"requests": [{"method": "GET", "url": url} for url in urls]}))
     assert [entry["status"] for entry in entries] == [200, 200, 200]
+
+
+@pytest.mark.parametrize("end", ["", "/"])
+def test_files_are_refused(part: Table, bob: User, end: str):
+    attachments = f"{PART}/{record('part')}/attachments"
+    entries = send_batch(bob, item(url=f"{attachments}/0/content{end}"), item("POST", f"{attachments}{end}", body={}))
+    assert statuses(entries) == [400, 400]

@@ -8,7 +8,7 @@ from django.db import DataError, connection
 
 from accounts.models import User
 from system.models import Change, DeletionLogEntry
-from tableapi.bulk import bulk, row_insert
+from tableapi.bulk import bulk_write, row_insert
 from tableapi.models import Table
 from tests.tableapi.database_statements import captured_statements
 from tests.tableapi.designs import query_rows
@@ -38,11 +38,11 @@ def part(closed_part: Table) -> Table:
     return closed_part
 
 
-def names() -> list[str]:
+def stored_names() -> list[str]:
     return [name for (name,) in query_rows("SELECT name FROM records.part ORDER BY number")]
 
 
-def test_records_are_created_in_one_statement_in_their_order(part: Table, bob: User):
+def test_records_are_created_in_order_with_one_statement(part: Table, bob: User):
     shop = record("shop", name="North")
     bodies = [{"name": f"n{number}", "quantity": number, "shop": shop} for number in range(50)]
     with captured_statements() as statements:
@@ -50,7 +50,7 @@ def test_records_are_created_in_one_statement_in_their_order(part: Table, bob: U
     data = data_of(response)
     assert response.status_code == 201 and len({entry["sys_id"] for entry in data}) == 50
     assert [entry["status"] for entry in data] == [201] * 50
-    assert names() == [f"n{number}" for number in range(50)]
+    assert stored_names() == [f"n{number}" for number in range(50)]
     assert len([sql for sql in statements if "INSERT INTO records" in sql]) == 1
     stored = query_rows("SELECT name, sys_created_by FROM records.part WHERE sys_id = %s", data[7]["sys_id"])
     assert stored == [("n7", bob.pk)]
@@ -58,7 +58,7 @@ def test_records_are_created_in_one_statement_in_their_order(part: Table, bob: U
     assert len(changes) == 50 and {change.changed_by for change in changes} == {bob.pk}
 
 
-def test_records_of_different_columns_are_created_in_their_order(part: Table, bob: User):
+def test_records_with_different_columns_are_created_in_order(part: Table, bob: User):
     bodies = [
         {"name": "a"},
         {"name": "b"},
@@ -67,51 +67,51 @@ def test_records_of_different_columns_are_created_in_their_order(part: Table, bo
         {"name": "e", "quantity": 3},
     ]
     assert len(data_of(api(bob).post(BULK, bodies))) == 5
-    assert names() == list("abcde")
+    assert stored_names() == list("abcde")
     assert query_rows("SELECT quantity FROM records.part ORDER BY number") == [(1,), (1,), (1,), (1,), (3,)]
 
 
 @pytest.mark.parametrize(
-    ("bad", "expected"),
+    ("invalid_body", "expected"),
     [({"name": "x", "quantity": "many"}, (422, "invalid_value", "quantity")),
      ({"name": "x", "none": 1}, (400, "unknown_field", "none")),
      ({"name": "x", "shop": "0" * 18}, (422, "invalid_value", "shop")),
      ({"name": "x", "code": "taken"}, (409, "duplicate", "code"))],
 )  # fmt: skip
-def test_one_error_writes_nothing_and_names_its_position(part: Table, bob: User, bad: dict[str, Any], expected: Any):
+def test_one_invalid_record_prevents_all_writes(part: Table, bob: User, invalid_body: dict[str, Any], expected: Any):
     record("part", name="old", code="taken")
-    for bodies in ([{"name": "a"}, {"name": "b"}, bad], [{"name": "a"}, bad, {"name": "b"}]):
+    for bodies in ([{"name": "a"}, {"name": "b"}, invalid_body], [{"name": "a"}, invalid_body, {"name": "b"}]):
         response = api(bob).post(BULK, bodies)
         assert error_of(response) == expected
-        assert response.json()["errors"][0]["position"] == bodies.index(bad)
-    assert names() == ["old"]
+        assert response.json()["errors"][0]["position"] == bodies.index(invalid_body)
+    assert stored_names() == ["old"]
     assert Change.objects.filter(table_key=part.pk).count() <= 1
 
 
-def test_keep_going_writes_the_others_and_reports_each(part: Table, bob: User):
+def test_on_error_continue_writes_valid_records_and_reports_each(part: Table, bob: User):
     bodies = [{"name": "a"}, {"name": "b", "quantity": "many"}, {"name": "c", "code": "1"}, {"name": "d", "code": "1"}]
     response = api(bob).send("POST", f"{BULK}?on_error=continue", bodies)
     assert response.status_code == 200
     assert [entry["status"] for entry in data_of(response)] == [201, 422, 201, 409]
     assert data_of(response)[1]["errors"][0]["code"] == "invalid_value"
-    assert names() == ["a", "c"]
+    assert stored_names() == ["a", "c"]
 
 
-def test_rules_hold_for_each_record(closed_part: Table, bob: User):
+def test_rules_apply_to_each_record(closed_part: Table, bob: User):
     rule("read", "part")
     rule("create", "part", condition="quantity<5")
     rule("create", "part", "code", roles=["itil"])
     assert api(bob).post(BULK, [{"name": "a", "quantity": 1}, {"name": "b", "quantity": 9}]).status_code == 403
     response = api(bob).post(BULK, [{"name": "a"}, {"name": "b", "code": "1"}])
     assert (response.status_code, response.json()["errors"][0]["position"]) == (403, 1)
-    assert names() == []
+    assert stored_names() == []
     assert api(bob).post(BULK, [{"name": "a", "quantity": 1}, {"name": "b", "quantity": 2}]).status_code == 201
 
 
-def test_records_that_cannot_be_read_can_be_created(closed_part: Table, bob: User):
+def test_unreadable_records_can_be_created(closed_part: Table, bob: User):
     rule("create", "part")
     assert api(bob).post(BULK, [{"name": "a"}, {"name": "b"}]).status_code == 201
-    assert names() == ["a", "b"]
+    assert stored_names() == ["a", "b"]
 
 
 def test_reference_to_a_hidden_record_is_refused_like_a_missing_one(closed_part: Table, bob: User):
@@ -133,7 +133,7 @@ def test_records_are_changed_by_id(part: Table, bob: User):
     assert sorted(query_rows("SELECT name FROM records.part")) == [("A",), ("b",)]
 
 
-def test_records_are_changed_by_query_if_as_many_as_expected(part: Table, bob: User):
+def test_records_are_changed_by_query_if_the_count_is_as_expected(part: Table, bob: User):
     for name in "abc":
         record("part", name=name, quantity=1)
     body = {"sysparm_query": "name!=c", "expected": 3, "values": {"quantity": 7}}
@@ -142,7 +142,7 @@ def test_records_are_changed_by_query_if_as_many_as_expected(part: Table, bob: U
     assert sorted(query_rows("SELECT name, quantity FROM records.part")) == [("a", 7), ("b", 7), ("c", 1)]
 
 
-def test_only_readable_records_are_expected(closed_part: Table, bob: User):
+def test_expected_count_includes_only_readable_records(closed_part: Table, bob: User):
     rule("read", "part", condition="quantity<5")
     rule("write", "part")
     for quantity in (1, 2, 9):
@@ -160,7 +160,7 @@ def test_records_are_deleted_by_id_and_by_query(part: Table, bob: User):
     assert DeletionLogEntry.objects.filter(table="part").count() == 3
 
 
-QUERY = {"sysparm_query": "name=a", "expected": 1, "values": {}}
+QUERY_BODY = {"sysparm_query": "name=a", "expected": 1, "values": {}}
 
 
 @pytest.mark.parametrize(
@@ -171,32 +171,32 @@ QUERY = {"sysparm_query": "name=a", "expected": 1, "values": {}}
         ("POST", ["a"]),
         ("POST", [{}] * 10_001),
         ("PATCH", "x"),
-        ("PATCH", QUERY | {"sysparm_query": ""}),
-        ("PATCH", QUERY | {"sysparm_query": "^"}),
-        ("PATCH", QUERY | {"sysparm_query": "none=a"}),
-        ("PATCH", QUERY | {"sysparm_query": "name~a"}),
-        ("PATCH", QUERY | {"expected": True}),
-        ("PATCH", QUERY | {"values": None}),
-        ("PATCH", QUERY | {"more": 1}),
+        ("PATCH", QUERY_BODY | {"sysparm_query": ""}),
+        ("PATCH", QUERY_BODY | {"sysparm_query": "^"}),
+        ("PATCH", QUERY_BODY | {"sysparm_query": "none=a"}),
+        ("PATCH", QUERY_BODY | {"sysparm_query": "name~a"}),
+        ("PATCH", QUERY_BODY | {"expected": True}),
+        ("PATCH", QUERY_BODY | {"values": None}),
+        ("PATCH", QUERY_BODY | {"more": 1}),
         ("PATCH", {"expected": 1, "values": {}}),
         ("PATCH", {"sysparm_query": "name=a", "values": {}}),
-        ("DELETE", QUERY),
+        ("DELETE", QUERY_BODY),
     ],
 )
 def test_invalid_bodies_are_refused(part: Table, bob: User, method: str, body: Any):
     record("part", name="a")
     response = api(bob).send(method, BULK, body, {"Content-Type": "application/json"})
     assert response.status_code == 400 and errors_of(response)
-    assert names() == ["a"]
+    assert stored_names() == ["a"]
 
 
 def test_bulk_requests_are_idempotent(part: Table, bob: User):
     headers = {"Idempotency-Key": "k"}
     first, second = (api(bob).post(BULK, [{"name": "a"}, {"name": "b"}], headers=headers) for _ in range(2))
-    assert first.content == second.content and names() == ["a", "b"]
+    assert first.content == second.content and stored_names() == ["a", "b"]
 
 
-def test_records_that_omit_columns_are_created_together(part: Table, bob: User):
+def test_records_with_omitted_columns_are_created_in_one_statement(part: Table, bob: User):
     bodies = [{"name": "a"}, {"name": "b", "code": "1"}, {"name": "c", "quantity": 5}]
     with captured_statements() as statements:
         data_of(api(bob).post(BULK, bodies))
@@ -215,31 +215,31 @@ def test_hidden_ids_stay_hidden(closed_part: Table, bob: User):
     assert data_of(api(bob).patch(BULK, body)) == [{"sys_id": None, "status": 200}]
 
 
-def test_definitions_build_on_those_before(alice: User):
+def test_catalogue_records_are_created_in_order(alice: User):
     bodies = [{"name": name, "label": name} for name in ("first", "second")]
     assert api(alice).post("/rest/v1/bulk/sys_db_table", bodies).status_code == 201
     assert api(alice).get("/rest/v1/table/second").status_code == 200
 
 
-def test_value_that_cannot_be_stored_fails_its_record_only(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
+def test_value_that_cannot_be_stored_refuses_only_its_record(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
     def fail(*_: Any, **__: Any) -> Any:
         raise DataError
 
-    monkeypatch.setattr(row_insert, "insert_run", lambda *_: None)
+    monkeypatch.setattr(row_insert, "insert_group", lambda *_: None)
     monkeypatch.setattr("tableapi.write.single_statement._run", fail)
     response = api(bob).send("POST", f"{BULK}?on_error=continue", [{"name": "a"}, {"name": "b"}])
     assert [entry["status"] for entry in data_of(response)] == [400, 400]
 
 
 def test_records_written_one_by_one_have_a_time_limit(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bulk, "MAX_BULK_S", -1.0)
+    monkeypatch.setattr(bulk_write, "MAX_BULK_S", -1.0)
     assert error_of(api(bob).post(BULK, [{"name": "a", "data": {}}])) == (413, "too_large", None)
 
 
-def test_chunks_of_many_records(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
+def test_many_records_are_created_in_several_statements(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(row_insert, "MAX_ROWS", 10)
     assert len(data_of(api(bob).post(BULK, [{"name": f"n{number:02}"} for number in range(35)]))) == 35
-    assert names() == [f"n{number:02}" for number in range(35)]
+    assert stored_names() == [f"n{number:02}" for number in range(35)]
 
 
 def test_upsert_creates_and_changes(part: Table, bob: User):
@@ -250,7 +250,7 @@ def test_upsert_creates_and_changes(part: Table, bob: User):
     assert query_rows("SELECT name, code, quantity FROM records.part") == [("a", "X1", 4)]
 
 
-def test_upsert_of_a_hidden_match_is_the_duplicate_of_a_creation(closed_part: Table, bob: User):
+def test_upsert_of_a_hidden_record_is_refused_like_a_duplicate(closed_part: Table, bob: User):
     open_table("shop")
     rule("read", "part", condition="quantity<5")
     rule("create", "part")
@@ -275,10 +275,10 @@ def test_upsert_of_a_hidden_match_is_the_duplicate_of_a_creation(closed_part: Ta
 )
 def test_invalid_upserts_are_refused(part: Table, bob: User, key: str, body: dict[str, Any], expected: Any):
     assert error_of(api(bob).post(f"{UPSERT}?sysparm_key={key}", body)) == expected
-    assert names() == []
+    assert stored_names() == []
 
 
-def test_upsert_of_a_product_table_compares_as_its_index_does(alice: User):
+def test_upsert_compares_keys_like_the_unique_index(alice: User):
     path = "/rest/v1/upsert/sys_group?sysparm_key=name"
     statuses = [api(alice).post(path, {"name": name}).status_code for name in ("Network", "NETWORK", "Network")]
     assert statuses == [201, 201, 200]

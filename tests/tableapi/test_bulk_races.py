@@ -1,4 +1,4 @@
-"""Upserts and bulk writes at the same time as other requests, with separate connections."""
+"""Upserts and bulk writes concurrent with other requests, on separate connections."""
 
 from collections import Counter
 from functools import partial
@@ -40,7 +40,7 @@ def test_concurrent_upserts_create_one_record(device: None, bob: User):
     assert query_rows("SELECT count(*) FROM records.device") == [(1,)]
 
 
-def test_a_record_created_in_the_meantime_is_updated(device: None, bob: User, monkeypatch: pytest.MonkeyPatch):
+def test_upsert_updates_a_concurrently_created_record(device: None, bob: User, monkeypatch: pytest.MonkeyPatch):
     is_reached, release = paused_call(monkeypatch, create, "create")
     job = run_in_thread(lambda: api(bob).post(UPSERT, {"code": "a", "rank": 2}, key="code"))
     assert is_reached.wait(THREAD_TIMEOUT_S)
@@ -51,7 +51,7 @@ def test_a_record_created_in_the_meantime_is_updated(device: None, bob: User, mo
     assert query_rows("SELECT sys_id, rank FROM records.device") == [(sys_id, 2)]
 
 
-def test_a_record_that_no_longer_meets_the_query_is_not_written(
+def test_record_that_no_longer_matches_the_query_is_not_deleted(
     device: None, bob: User, monkeypatch: pytest.MonkeyPatch
 ):
     sys_id = record("device", code="a", rank=1, notes={})

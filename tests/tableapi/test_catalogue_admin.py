@@ -27,7 +27,7 @@ def device(db: Any) -> Table:
 
 @pytest.mark.parametrize("name", PAGE_NAMES)
 @pytest.mark.parametrize("login", ["bob", "sonja", "carl"])
-def test_only_admin_sees_these_pages(request: pytest.FixtureRequest, login: str, name: str):
+def test_only_administrators_see_these_pages(request: pytest.FixtureRequest, login: str, name: str):
     user: User = request.getfixturevalue(login)
     client = Client()
     client.force_login(user)
@@ -191,7 +191,7 @@ def test_column_history_includes_choices(as_alice: Client, device: Table):
     response = as_alice.post(page_path("column", column), column_form_data(device, "colour", type="choice") | form)
     assert response.status_code == 302, page_text(response)
 
-    assert column.history.count() == 1, "the column itself did not change"
+    assert column.history.count() == 1, "the column record did not change"
     history_page = page_text(as_alice.get(page_path("column", column, "history")))
     assert "Choice green added by alice" in history_page and "Choice blue removed by alice" in history_page
     assert "Choice red changed by alice Label : red → Crimson" in history_page
@@ -269,7 +269,7 @@ def test_database_error_on_saving_is_reported(as_alice: Client, device: Table, m
     def raise_busy(*_: Any) -> None:
         raise Unavailable("The table is in use, so nothing was changed. Try again shortly.")
 
-    monkeypatch.setattr(schema_editor, "run", raise_busy)
+    monkeypatch.setattr(schema_editor, "execute", raise_busy)
     assert "The table is in use" in page_text(
         as_alice.post(page_path("column"), column_form_data(device, "other"), follow=True)
     )
@@ -326,7 +326,7 @@ def test_view_can_be_created_with_paths(as_alice: Client):
     assert "The table already has a view with this name" in page_text(second_response)
 
 
-def test_invalid_path_is_reported_beside_its_field(as_alice: Client):
+def test_invalid_path_is_reported_next_to_its_field(as_alice: Client):
     task = Table.objects.get(name="task")
     invalid_rows = inline_rows("columns", {"path": "number", "position": 1}, {"path": "caller.shoe", "position": 2})
     response = as_alice.post(page_path("view"), {"table": task.pk, "name": "small"} | invalid_rows)

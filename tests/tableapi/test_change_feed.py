@@ -31,7 +31,7 @@ def device(db: Any) -> Table:
 
 
 @pytest.fixture
-def readable(device: Table) -> Table:
+def readable_device(device: Table) -> Table:
     rule("read", "device")
     return device
 
@@ -40,7 +40,7 @@ def create(caller: Any, **values: Any) -> str:
     return str(data_of(caller.post("device", values))[0]["sys_id"])
 
 
-class Reader:
+class FeedReader:
     """Follows the feed, from cursor to cursor."""
 
     def __init__(self, user: User) -> None:
@@ -59,8 +59,8 @@ class Reader:
         return [entry.get("name", entry.get("removed")) for entry in self.read()]
 
 
-def test_feed_begins_with_the_oldest_change_and_goes_on_behind_the_cursor(readable: Table, bob: User):
-    reader, caller = Reader(bob), api(bob)
+def test_feed_starts_with_the_oldest_change_and_continues_after_the_cursor(readable_device: Table, bob: User):
+    reader, caller = FeedReader(bob), api(bob)
     ids = [create(caller, name=name) for name in "abc"]
     assert reader.names() == ["a", "b", "c"]
     cursor = reader.cursor
@@ -70,8 +70,8 @@ def test_feed_begins_with_the_oldest_change_and_goes_on_behind_the_cursor(readab
     assert (entry["sys_id"], entry["name"], entry["sys_version"]) == (ids[0], "A", 1)
 
 
-def test_a_record_that_changed_often_is_returned_once_as_it_is_now(readable: Table, bob: User):
-    reader, caller = Reader(bob), api(bob)
+def test_record_with_many_changes_is_returned_once_with_current_values(readable_device: Table, bob: User):
+    reader, caller = FeedReader(bob), api(bob)
     sys_id = create(caller, name="a")
     create(caller, name="b")
     for rank in range(3):
@@ -79,8 +79,8 @@ def test_a_record_that_changed_often_is_returned_once_as_it_is_now(readable: Tab
     assert [(entry["name"], entry["rank"]) for entry in reader.read()] == [("b", None), ("a", 2)]
 
 
-def test_deleted_record_is_returned_as_removed(readable: Table, bob: User):
-    reader, caller = Reader(bob), api(bob)
+def test_deleted_record_is_returned_as_removed(readable_device: Table, bob: User):
+    reader, caller = FeedReader(bob), api(bob)
     sys_id = create(caller, name="a")
     reader.read()
     caller.delete(f"device/{sys_id}")
@@ -88,8 +88,8 @@ def test_deleted_record_is_returned_as_removed(readable: Table, bob: User):
     assert reader.read() == []
 
 
-def test_pages_are_linked_and_keep_the_order(readable: Table, bob: User):
-    reader, caller = Reader(bob), api(bob)
+def test_pages_are_linked_and_keep_the_order(readable_device: Table, bob: User):
+    reader, caller = FeedReader(bob), api(bob)
     for name in "abcde":
         create(caller, name=name)
     assert [entry["name"] for entry in reader.read(sysparm_limit=2)] == ["a", "b"]
@@ -100,9 +100,9 @@ def test_pages_are_linked_and_keep_the_order(readable: Table, bob: User):
     assert reader.names() == ["e"]
 
 
-def test_change_of_a_running_transaction_is_not_read_over(readable: Table, bob: User):
-    """A row with a lower number than one that was returned would never be returned."""
-    reader, caller = Reader(bob), api(bob)
+def test_change_of_an_open_transaction_is_not_skipped(readable_device: Table, bob: User):
+    """Otherwise, a cursor would skip a change that commits later with a lower number."""
+    reader, caller = FeedReader(bob), api(bob)
     other = connection.copy()
     try:
         with other.cursor() as cursor:
@@ -118,7 +118,7 @@ def test_change_of_a_running_transaction_is_not_read_over(readable: Table, bob: 
 
 def test_record_that_became_unreadable_is_returned_like_a_deleted_one(device: Table, bob: User):
     rule("read", "device", condition="rank<5")
-    reader, caller = Reader(bob), api(bob)
+    reader, caller = FeedReader(bob), api(bob)
     hidden, deleted = create(caller, name="a", rank=1), create(caller, name="b", rank=1)
     reader.read()
     caller.patch(f"device/{hidden}", {"rank": 9})
@@ -126,9 +126,9 @@ def test_record_that_became_unreadable_is_returned_like_a_deleted_one(device: Ta
     assert reader.read() == [{"sys_id": hidden, "removed": True}, {"sys_id": deleted, "removed": True}]
 
 
-def test_changes_of_unreadable_records_return_nothing(device: Table, bob: User, alice: User):
+def test_changes_of_unreadable_records_are_not_returned(device: Table, bob: User, alice: User):
     rule("read", "device", condition="rank<5")
-    reader, admin = Reader(bob), api(alice)
+    reader, admin = FeedReader(bob), api(alice)
     create(api(bob), name="a", rank=1)
     reader.read()
     cursor = reader.cursor
@@ -138,57 +138,57 @@ def test_changes_of_unreadable_records_return_nothing(device: Table, bob: User, 
     assert reader.read() == [] and reader.cursor == cursor
 
 
-def test_rule_on_a_value_that_is_unknown_returns_nothing(device: Table, bob: User):
-    """The log has only the start of a long value."""
+def test_deletion_is_hidden_if_a_rule_needs_a_truncated_value(device: Table, bob: User):
+    """The log contains only the start of long values."""
     rule("read", "device", condition="storyENDSWITHopen")
-    reader, caller = Reader(bob), api(bob)
-    long, short = create(caller, story="x" * 2_000 + "open"), create(caller, story="open")
+    reader, caller = FeedReader(bob), api(bob)
+    long_story, short_story = create(caller, story="x" * 2_000 + "open"), create(caller, story="open")
     reader.read()
-    for sys_id in (long, short):
+    for sys_id in (long_story, short_story):
         caller.delete(f"device/{sys_id}")
-    assert reader.read() == [{"sys_id": short, "removed": True}]
+    assert reader.read() == [{"sys_id": short_story, "removed": True}]
 
 
-def test_rule_on_the_last_writer_cannot_be_decided_for_a_change(device: Table, bob: User, alice: User):
+def test_change_is_hidden_if_a_rule_depends_on_the_last_writer(device: Table, bob: User, alice: User):
     rule("read", "device", condition=f"sys_updated_by={bob.pk}")
-    reader = Reader(bob)
+    reader = FeedReader(bob)
     sys_id = create(api(bob), name="a")
     assert reader.names() == ["a"]
     api(alice).patch(f"device/{sys_id}", {"name": "b"})
     assert reader.read() == []
 
 
-def test_records_of_extending_tables_are_in_the_feed_of_their_parent(readable: Table, bob: User):
+def test_records_of_child_tables_are_in_the_feed_of_the_parent(readable_device: Table, bob: User):
     table("phone", parent="device")
     field("phone", "line")
     rule("create", "phone")
     rule("delete", "phone")
     rule("read", "phone", condition="line!=17")
-    reader, caller = Reader(bob), api(bob)
+    reader, caller = FeedReader(bob), api(bob)
     ids = [data_of(caller.post("phone", {"name": line, "line": line}))[0].get("sys_id") for line in ("16", "17")]
     assert [entry["name"] for entry in reader.read()] == ["16"] and ids[1] is None
     caller.delete(f"device/{ids[0]}")
     assert reader.read() == [{"sys_id": ids[0], "removed": True}]
 
 
-def test_record_of_another_table_with_the_same_id_is_another_record(readable: Table, alice: User, bob: User):
-    """Imported ids are unique in one table only."""
+def test_same_id_in_another_table_is_a_different_record(readable_device: Table, alice: User, bob: User):
+    """Imported ids are unique only within a table."""
     table("vault")
     field("vault", "name")
     rule("create", "vault")
     api(alice).post("device", {"sys_id": "old1", "name": "a"})
     api(alice).post("vault", {"sys_id": "old1", "name": "secret"})
-    reader = Reader(bob)
+    reader = FeedReader(bob)
     assert reader.names() == ["a"]
     assert [entry["fields"]["name"]["new"] for entry in history_of(bob, "old1")] == ["a"]
 
 
-def test_values_of_another_table_do_not_decide(device: Table, alice: User, bob: User):
+def test_values_of_another_table_do_not_affect_visibility(device: Table, alice: User, bob: User):
     rule("read", "device", condition="rank<5^name!=x")
     table("vault")
     field("vault", "name")
     api(alice).post("device", {"sys_id": "old1", "name": "a", "rank": 1})
-    reader = Reader(bob)
+    reader = FeedReader(bob)
     assert reader.names() == ["a"]
     api(alice).patch("device/old1", {"name": "x"})
     api(alice).post("vault", {"sys_id": "old1", "name": "secret"})
@@ -196,17 +196,17 @@ def test_values_of_another_table_do_not_decide(device: Table, alice: User, bob: 
     assert reader.read() == [{"sys_id": "old1", "removed": True}]
 
 
-def test_hidden_column_is_not_in_the_feed(readable: Table, bob: User):
+def test_hidden_column_is_not_in_the_feed(readable_device: Table, bob: User):
     rule("read", "device", "rank", roles=["itil"])
     create(api(bob), name="a")
-    (entry,) = Reader(bob).read()
+    (entry,) = FeedReader(bob).read()
     assert "rank" not in entry
     assert error_of(api(bob).get(f"{FEED}?sysparm_fields=rank")) == (400, "no_fields", "sysparm_fields")
 
 
-def test_cursor_is_for_one_table_and_caller(readable: Table, bob: User, alice: User):
+def test_cursor_is_valid_for_one_caller_only(readable_device: Table, bob: User, alice: User):
     create(api(bob), name="a")
-    reader = Reader(bob)
+    reader = FeedReader(bob)
     reader.read()
     invalid = (400, "invalid_parameter", "since")
     assert error_of(api(alice).get(f"{FEED}?since={reader.cursor}")) == invalid
@@ -214,9 +214,9 @@ def test_cursor_is_for_one_table_and_caller(readable: Table, bob: User, alice: U
     assert error_of(api(bob).get("/rest/v1/changes/none")) == (404, "table_not_found", None)
 
 
-def test_old_cursor_has_expired(readable: Table, bob: User):
+def test_old_cursor_expires(readable_device: Table, bob: User):
     create(api(bob), name="a")
-    reader = Reader(bob)
+    reader = FeedReader(bob)
     reader.read()
     for days, expected in ((29, 200), (31, 410)):
         later = datetime.now(UTC) + timedelta(days=days)
@@ -233,7 +233,7 @@ def history_of(user: User, sys_id: str, **params: Any) -> list[dict[str, Any]]:
     return list(data_of(api(user).get(f"device/{sys_id}/history", **params)))
 
 
-def test_history_has_the_changes_newest_first(readable: Table, bob: User):
+def test_history_lists_the_newest_change_first(readable_device: Table, bob: User):
     sys_id = create(api(bob), name="a", rank=1)
     api(bob).patch(f"device/{sys_id}", {"rank": 2})
     newest, oldest = history_of(bob, sys_id)
@@ -244,7 +244,7 @@ def test_history_has_the_changes_newest_first(readable: Table, bob: User):
     assert history_of(bob, sys_id, limit=1) == [newest]
 
 
-def test_history_pages_are_linked(readable: Table, bob: User):
+def test_history_pages_are_linked(readable_device: Table, bob: User):
     sys_id = create(api(bob), name="a")
     for rank in range(4):
         api(bob).patch(f"device/{sys_id}", {"rank": rank})
@@ -255,7 +255,7 @@ def test_history_pages_are_linked(readable: Table, bob: User):
     assert "Link" not in second
 
 
-def test_history_leaves_out_columns_that_the_caller_may_not_always_read(readable: Table, bob: User):
+def test_history_omits_columns_that_are_not_always_readable(readable_device: Table, bob: User):
     rule("read", "device", "rank", condition="rank<5")
     rule("read", "device", "story", roles=["itil"])
     sys_id = create(api(bob), name="a", rank=1)
@@ -273,14 +273,14 @@ def test_history_of_a_hidden_record_is_like_that_of_a_missing_one(device: Table,
     assert len({response.content for response in responses}) == 1
 
 
-def test_new_column_with_an_old_name_has_no_history(readable: Table, bob: User):
+def test_recreated_column_has_no_history(readable_device: Table, bob: User):
     sys_id = create(api(bob), name="a", rank=1)
-    Column.objects.get(table=readable, name="rank").delete()
+    Column.objects.get(table=readable_device, name="rank").delete()
     field("device", "rank", "integer")
     assert [list(entry["fields"]) for entry in history_of(bob, sys_id)] == [["name"]]
 
 
-def test_history_of_a_record_with_an_earlier_ones_id_begins_with_it(readable: Table, alice: User):
+def test_record_with_a_reused_id_has_only_its_own_history(readable_device: Table, alice: User):
     body = {"sys_id": "old1", "name": "a"}
     for name in ("a", "b"):
         api(alice).post("device", body | {"name": name})

@@ -1,4 +1,4 @@
-"""Every write to a record leaves one row in the change log, in its transaction."""
+"""Every write to a record adds one row to the change log in the same transaction."""
 
 import hashlib
 from datetime import UTC, datetime, timedelta
@@ -34,7 +34,7 @@ def device(db: Any) -> Table:
 
 
 @pytest.fixture(params=["one statement", "transaction"])
-def each_way(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def each_write_path(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "transaction":
         monkeypatch.setattr(single_statement, "_run", lambda *_, **__: None)
 
@@ -43,8 +43,8 @@ def changes_of(sys_id: str) -> list[Change]:
     return list(Change.objects.filter(record_id=sys_id).order_by("id"))
 
 
-def named(values: dict[str, Any], table_name: str = "device") -> dict[str, Any]:
-    """The values by the names of their columns."""
+def values_by_name(values: dict[str, Any], table_name: str = "device") -> dict[str, Any]:
+    """Replace column ids with column names."""
     names = dict(Column.objects.filter(table__name=table_name).values_list("sys_id", "name"))
     return {names.get(key, key): value for key, value in values.items()}
 
@@ -53,39 +53,39 @@ def create(bob: User, **values: Any) -> str:
     return str(data_of(api(bob).post("device", values))[0]["sys_id"])
 
 
-def test_creation_logs_the_values_of_the_record(device: Table, bob: User, each_way: None):
+def test_creation_logs_the_values_of_the_record(device: Table, bob: User, each_write_path: None):
     sys_id = create(bob, name="Lamp", seen_at="2026-01-02 03:04:05")
     (change,) = changes_of(sys_id)
     assert (change.table_key, change.version, change.operation) == (device.pk, 0, "create")
     assert change.changed_by == bob.pk and abs(datetime.now(UTC) - change.at) < timedelta(minutes=1)
     number = query_rows("SELECT number FROM records.device WHERE sys_id = %s", sys_id)[0][0]
-    new_values = named(change.new_values)
+    new_values = values_by_name(change.new_values)
     assert new_values.pop("number", number) == number
     assert new_values == {"name": "Lamp", "rank": 7, "seen_at": "2026-01-02T03:04:05+00:00"}
     assert change.old_values == {}
 
 
-def test_update_logs_old_and_new_values(device: Table, bob: User, each_way: None):
+def test_update_logs_old_and_new_values(device: Table, bob: User, each_write_path: None):
     sys_id = create(bob, name="Lamp")
     api(bob).patch(f"device/{sys_id}", {"name": "Light", "rank": 8})
     change = changes_of(sys_id)[-1]
     assert (change.version, change.operation, change.changed_by) == (1, "update", bob.pk)
-    assert named(change.old_values) == {"name": "Lamp", "rank": 7}
-    assert named(change.new_values) == {"name": "Light", "rank": 8}
+    assert values_by_name(change.old_values) == {"name": "Lamp", "rank": 7}
+    assert values_by_name(change.new_values) == {"name": "Light", "rank": 8}
 
 
-def test_unchanged_and_refused_writes_log_nothing(device: Table, bob: User, each_way: None):
+def test_unchanged_and_refused_writes_log_nothing(device: Table, bob: User, each_write_path: None):
     sys_id = create(bob, name="Lamp")
     for body in ({"name": "Lamp"}, {"rank": "many"}, {"other": "0" * 18}, {"none": 1}):
         api(bob).patch(f"device/{sys_id}", body)
     assert len(changes_of(sys_id)) == 1
 
 
-def test_emptied_values_are_missing_among_the_new_ones(device: Table, bob: User):
+def test_cleared_values_are_not_among_the_new_values(device: Table, bob: User):
     sys_id = create(bob, name="Lamp", data={"a": None})
     api(bob).put(f"device/{sys_id}", {"rank": 7})
     change = changes_of(sys_id)[-1]
-    assert named(change.old_values) == {"name": "Lamp", "data": {"a": None}}
+    assert values_by_name(change.old_values) == {"name": "Lamp", "data": {"a": None}}
     assert change.new_values == {}
 
 
@@ -93,7 +93,7 @@ def test_deletion_logs_every_value(device: Table, bob: User):
     sys_id = create(bob, name="Lamp", story="<p>Long <b>ago</b></p>")
     assert api(bob).delete(f"device/{sys_id}").status_code == 200
     change = changes_of(sys_id)[-1]
-    old_values = named(change.old_values)
+    old_values = values_by_name(change.old_values)
     assert (change.operation, change.changed_by, change.new_values) == ("delete", bob.pk, {})
     assert old_values["name"] == "Lamp" and old_values["rank"] == 7 and old_values["sys_created_by"] == bob.pk
     story = Column.objects.get(table=device, name="story")
@@ -112,17 +112,17 @@ def test_secrets_are_never_logged(device: Table, bob: User):
 
 
 @pytest.mark.parametrize("column", ["name", "story", "data"])
-def test_long_values_are_cut_with_a_hash(device: Table, bob: User, each_way: None, column: str):
-    long = "ä" * 1_001
-    sys_id = create(bob, **{column: {"text": long} if column == "data" else long})
-    stored = f'{{"text": "{long}"}}' if column == "data" else long
-    new_values = named(changes_of(sys_id)[0].new_values)
+def test_long_values_are_truncated_and_hashed(device: Table, bob: User, each_write_path: None, column: str):
+    long_text = "ä" * 1_001
+    sys_id = create(bob, **{column: {"text": long_text} if column == "data" else long_text})
+    stored = f'{{"text": "{long_text}"}}' if column == "data" else long_text
+    new_values = values_by_name(changes_of(sys_id)[0].new_values)
     key = Column.objects.get(table=device, name=column).pk
     assert new_values[column] == stored[:1_000]
     assert new_values[f"{key}#sha256"] == hashlib.sha256(stored.encode()).hexdigest()
 
 
-def test_records_of_extending_tables_have_one_row_for_all_their_tables(device: Table, bob: User):
+def test_write_to_a_child_record_logs_one_row_for_all_its_tables(device: Table, bob: User):
     phone = table("phone", parent="device")
     field("phone", "line")
     open_table(phone)
@@ -136,7 +136,7 @@ def test_records_of_extending_tables_have_one_row_for_all_their_tables(device: T
     ]  # fmt: skip
     line = Column.objects.get(table=phone, name="line").pk
     assert (changes[2].old_values[line], changes[2].new_values[line]) == ("17", "18")
-    assert changes[3].old_values[line] == "18" and named(changes[3].old_values)["rank"] == 9
+    assert changes[3].old_values[line] == "18" and values_by_name(changes[3].old_values)["rank"] == 9
 
 
 def test_writes_to_product_tables_are_logged_without_secrets(alice: User):
@@ -161,8 +161,8 @@ def test_saving_some_columns_of_a_product_record_logs_only_these(db: Any):
     assert (change.old_values, change.new_values) == ({"active": True}, {"active": False})
 
 
-def test_locks_of_a_change_do_not_reach_hidden_records(device: Table, bob: User):
-    """A record that is locked by another writer would otherwise answer later than a missing one."""
+def test_write_does_not_lock_a_hidden_record(device: Table, bob: User):
+    """Otherwise, a request for a record that another writer has locked would take longer than for a missing one."""
     table("box")
     field("box", "name")
     rule("read", "box", condition="name!=Secret")
@@ -172,13 +172,13 @@ def test_locks_of_a_change_do_not_reach_hidden_records(device: Table, bob: User)
     assert query_rows("SELECT xmax::text FROM records.box WHERE sys_id = %s", hidden) == [("0",)]
 
 
-def test_months_are_created_ahead(db: Any):
-    names = {name for (name,) in query_rows(change_partitions.MONTHS)}
+def test_partitions_are_created_in_advance(db: Any):
+    names = {name for (name,) in query_rows(change_partitions.MONTHLY_PARTITIONS)}
     assert len(names) >= 3 and f"sys_change_{datetime.now(UTC):%Y_%m}" in names
     assert query_rows("SELECT count(*) FROM sys_change_other") == [(0,)]
 
 
-def test_rows_of_a_month_without_partition_are_kept(db: Any):
+def test_rows_without_a_partition_are_moved_to_a_new_one(db: Any):
     query_rows(f"DROP TABLE sys_change_{datetime.now(UTC):%Y_%m}")
     group = Group.objects.create(name="Network")
     assert query_rows("SELECT count(*) FROM sys_change_other") == [(1,)]
@@ -204,10 +204,10 @@ def test_expired_changes_are_deleted(db: Any):
     assert len(changes_of(group.pk)) == 1
 
 
-def test_whole_months_are_dropped(db: Any):
+def test_expired_partitions_are_dropped(db: Any):
     old_month = (datetime.now(UTC) - timedelta(days=100)).date().replace(day=1)
     change_partitions._create_partition(old_month, (old_month + timedelta(days=31)).replace(day=1))
-    assert f"sys_change_{old_month:%Y_%m}" in {name for (name,) in query_rows(change_partitions.MONTHS)}
+    assert f"sys_change_{old_month:%Y_%m}" in {name for (name,) in query_rows(change_partitions.MONTHLY_PARTITIONS)}
     properties.put(CHANGE_HISTORY_DAYS, "50")
     tasks.update_change_partitions()
-    assert f"sys_change_{old_month:%Y_%m}" not in {name for (name,) in query_rows(change_partitions.MONTHS)}
+    assert f"sys_change_{old_month:%Y_%m}" not in {name for (name,) in query_rows(change_partitions.MONTHLY_PARTITIONS)}

@@ -1,4 +1,4 @@
-"""Deferred records and stored answers with a wrong host clock, or after the database clock was set back."""
+"""Deferred records and stored responses with a wrong host clock, or after the database clock was set back."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def row_count(name: str = "plan") -> int:
 
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
-def test_deferred_record_is_created_at_once_despite_a_wrong_host_clock(bob: User, hours: int):
+def test_deferred_record_is_created_immediately_despite_a_wrong_host_clock(bob: User, hours: int):
     with shifted_host_clock(hours):
         assert api(bob).post("plan", {"name": "a"}).status_code == 201
     tasks.create_deferred()
@@ -62,7 +62,7 @@ def test_deferred_record_does_not_wait_after_the_clock_was_set_back(bob: User):
 
 
 @pytest.mark.parametrize("hours", [-25, 25], ids=["behind", "ahead"])
-def test_answer_is_kept_for_a_day_despite_wrong_host_clocks(bob: User, hours: int):
+def test_response_is_stored_for_a_day_despite_wrong_host_clocks(bob: User, hours: int):
     key = {"Idempotency-Key": "one"}
     first_response = api(bob).post("device", {"name": "a"}, headers=key)
     with shifted_host_clock(hours):

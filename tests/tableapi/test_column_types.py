@@ -30,7 +30,7 @@ READABLE_TYPES = sorted(EXAMPLES.keys() - {*REFERENCE_TYPES, *WRITE_ONLY_TYPES})
 
 @pytest.fixture
 def example(request: pytest.FixtureRequest, bob: User) -> TypeExample:
-    """An open table `thing` with a column `it` of the type."""
+    """An open table `thing` whose column `it` has the type."""
     name = request.param
     table("thing")
     if name in REFERENCE_TYPES:
@@ -57,7 +57,7 @@ def created_ids(caller: ApiClient, values: Any, **params: Any) -> list[str]:
     return [column_values(caller.post("thing", {"it": value}, **params), "sys_id")[0] for value in values]
 
 
-def shown_value(caller: ApiClient, sys_id: str, **params: Any) -> Any:
+def returned_value(caller: ApiClient, sys_id: str, **params: Any) -> Any:
     (value,) = column_values(caller.get(f"thing/{sys_id}", fields="it", exclude_reference_link="1", **params), "it")
     return value
 
@@ -87,13 +87,13 @@ def test_query_documentation_names_the_types_of_a_family(plural: str, family: st
 def test_value_can_be_stored_changed_and_cleared(example: TypeExample, caller: ApiClient) -> None:
     first_value, second_value = example.values
     (sys_id,) = created_ids(caller, [first_value])
-    assert shown_value(caller, sys_id) == first_value
+    assert returned_value(caller, sys_id) == first_value
 
     assert caller.patch(f"thing/{sys_id}", {"it": second_value}).status_code == 200
-    assert shown_value(caller, sys_id) == second_value
+    assert returned_value(caller, sys_id) == second_value
 
     assert caller.patch(f"thing/{sys_id}", {"it": None}).status_code == 200
-    assert shown_value(caller, sys_id) is None
+    assert returned_value(caller, sys_id) is None
 
 
 @parametrize_types(sorted(EXAMPLES))
@@ -110,12 +110,12 @@ def test_display_values_are_returned_and_accepted(example: TypeExample, caller: 
     ]
     ids = created_ids(caller, expected_texts, input_display_value="1")
 
-    assert [shown_value(caller, sys_id) for sys_id in ids] == list(example.values)
-    assert [shown_value(caller, sys_id, display_value="1") for sys_id in ids] == expected_texts
+    assert [returned_value(caller, sys_id) for sys_id in ids] == list(example.values)
+    assert [returned_value(caller, sys_id, display_value="1") for sys_id in ids] == expected_texts
     expected = [
         {"value": value, "display_value": text} for value, text in zip(example.values, expected_texts, strict=True)
     ]
-    assert [shown_value(caller, sys_id, display_value="all") for sys_id in ids] == expected
+    assert [returned_value(caller, sys_id, display_value="all") for sys_id in ids] == expected
 
 
 @parametrize_types(sorted(EXAMPLES))
@@ -147,7 +147,7 @@ def test_default_is_parsed_like_a_value(example: TypeExample, caller: ApiClient)
     saving.save_column(column)
 
     (sys_id,) = column_values(caller.post("thing", {}), "sys_id")
-    assert shown_value(caller, sys_id) == example.values[0]
+    assert returned_value(caller, sys_id) == example.values[0]
 
 
 @parametrize_types(sorted(EXAMPLES))
@@ -159,7 +159,7 @@ def test_unique_and_indexed_are_supported_or_refused(example: TypeExample, calle
         return
     saving.save_column(column)
     assert f"U{column.pk}" in indexes_of("thing")
-    assert list(physical_names.column_indexes(column, "thing")) == [], "records are found and sorted by it too"
+    assert list(physical_names.column_indexes(column, "thing")) == [], "the unique index is enough"
 
     created_ids(caller, example.values)
     assert error_of(caller.post("thing", {"it": example.values[0]})) == (409, "duplicate", "it")
@@ -194,7 +194,7 @@ def test_duration_is_shown_without_zero_units(seconds: int, text: str, bob: User
     table("thing")
     field("thing", "it", "duration")
     open_table("thing")
-    assert shown_value(api(bob), created_ids(api(bob), [seconds])[0], display_value="1") == text
+    assert returned_value(api(bob), created_ids(api(bob), [seconds])[0], display_value="1") == text
 
 
 def test_reference_can_be_found_by_display_values_of_each_type(bob: User) -> None:

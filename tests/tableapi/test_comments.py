@@ -27,7 +27,7 @@ def lamp(device: Table) -> str:
     return record("device", name="Lamp")
 
 
-def test_comment_is_returned_to_whoever_can_read_the_record(lamp: str, alice: User, bob: User):
+def test_comment_is_returned_to_readers_of_the_record(lamp: str, alice: User, bob: User):
     created = data_of(api(bob).post(f"device/{lamp}/comments", {"text": "Hello @alice, not b@alice.example"}))
     read = data_of(api(alice).get(f"device/{lamp}/comments"))
 
@@ -36,7 +36,7 @@ def test_comment_is_returned_to_whoever_can_read_the_record(lamp: str, alice: Us
     assert read[0]["mentions"] == [alice.pk]
 
 
-def test_comments_come_in_pages_newest_first(lamp: str, bob: User):
+def test_comments_are_paginated_newest_first(lamp: str, bob: User):
     for number in range(3):
         api(bob).post(f"device/{lamp}/comments", {"text": str(number)})
     first = api(bob).get(f"device/{lamp}/comments", limit=2)
@@ -47,7 +47,7 @@ def test_comments_come_in_pages_newest_first(lamp: str, bob: User):
     assert [entry["text"] for entry in data_of(second)] == ["0"] and "Link" not in second
 
 
-def test_comments_of_an_unreadable_record_are_those_of_a_missing_one(device: Table, bob: User):
+def test_unreadable_and_missing_records_get_the_same_404(device: Table, bob: User):
     rule("read", "device", condition="name=a")
     hidden = record("device", name="b")
     Comment(table_key=device.pk, record_id=hidden, text="secret").save()
@@ -60,7 +60,7 @@ def test_comments_of_an_unreadable_record_are_those_of_a_missing_one(device: Tab
         assert hidden_response.content == missing.content
 
 
-def test_only_the_author_changes_a_comment_and_administrators_may_delete_it(lamp: str, alice: User, bob: User):
+def test_only_authors_change_comments_but_administrators_can_delete_them(lamp: str, alice: User, bob: User):
     path = f"device/{lamp}/comments"
     own, other = (data_of(api(bob).post(path, {"text": text}))[0]["sys_id"] for text in ("a", "b"))
 
@@ -71,14 +71,14 @@ def test_only_the_author_changes_a_comment_and_administrators_may_delete_it(lamp
     assert error_of(api(bob).delete(f"{path}/{own}"))[:2] == (404, "record_not_found")
 
 
-def test_without_a_rule_nobody_but_administrators_comments(lamp: str, alice: User, bob: User):
+def test_without_a_rule_only_administrators_can_comment(lamp: str, alice: User, bob: User):
     Rule.objects.filter(table__name="sys_comment").delete()
 
     assert error_of(api(bob).post(f"device/{lamp}/comments", {"text": "a"}))[:2] == (403, "access_denied")
     assert api(alice).post(f"device/{lamp}/comments", {"text": "a"}).status_code == 201
 
 
-def test_condition_of_the_rule_is_checked_on_the_comment(lamp: str, bob: User):
+def test_rule_condition_is_checked_against_the_comment(lamp: str, bob: User):
     Rule.objects.filter(table__name="sys_comment").delete()
     rule("create", "sys_comment", condition="textSTARTSWITHOK")
 
@@ -87,7 +87,7 @@ def test_condition_of_the_rule_is_checked_on_the_comment(lamp: str, bob: User):
     assert api(bob).post(f"device/{lamp}/comments", {"text": "OK"}).status_code == 201
 
 
-def test_comments_are_no_table(lamp: str, alice: User):
+def test_comments_are_not_exposed_as_a_table(lamp: str, alice: User):
     assert error_of(api(alice).get("sys_comment"))[:2] == (404, "table_not_found")
     assert error_of(api(alice).post("sys_comment", {"text": "a"}))[:2] == (404, "table_not_found")
 
@@ -109,12 +109,12 @@ def test_invalid_comment_is_refused(body: object, error: tuple[int, str], lamp: 
     assert not Comment.objects.exists()
 
 
-def test_at_sign_after_a_word_or_sign_mentions_nobody():
-    """Otherwise a text of them would be searched from each of them to its end."""
+def test_at_sign_after_a_letter_or_symbol_is_not_a_mention():
+    """Otherwise, finding mentions in a long run of @ would take quadratic time."""
     assert MENTION.findall("a@bob a+@bob -@bob (@bob, @carl.)") == ["bob", "carl"]
 
 
-def test_mentions_are_of_readable_users_only(lamp: str, alice: User, bob: User):
+def test_only_readable_users_are_mentioned(lamp: str, alice: User, bob: User):
     Rule.objects.filter(table__name="user").delete()
     rule("read", "user", condition="login=bob")
 
@@ -123,15 +123,15 @@ def test_mentions_are_of_readable_users_only(lamp: str, alice: User, bob: User):
     assert created[0]["mentions"] == [bob.pk]
 
 
-def test_comments_of_a_deleted_record_are_kept_until_its_entry_is_removed(device: Table, alice: User):
+def test_comments_of_a_deleted_record_are_kept_as_long_as_its_log_entry(device: Table, alice: User):
     lamp = "imported1"
     api(alice).post("device", {"sys_id": lamp, "name": "Lamp"})
     api(alice).post(f"device/{lamp}/comments", {"text": "a"})
     api(alice).delete(f"device/{lamp}")
     entry = DeletionLogEntry.objects.get(record_id=lamp)
-    again = data_of(api(alice).post("device", {"sys_id": lamp, "name": "another"}))[0]["sys_id"]
+    imported_id = data_of(api(alice).post("device", {"sys_id": lamp, "name": "another"}))[0]["sys_id"]
 
-    assert again == lamp and data_of(api(alice).get(f"device/{lamp}/comments")) == []
+    assert imported_id == lamp and data_of(api(alice).get(f"device/{lamp}/comments")) == []
     assert Comment.objects.get().deletion_id == entry.pk
     DeletionLogEntry.objects.filter(pk=entry.pk)._raw_delete("default")
     assert not Comment.objects.exists()
@@ -151,5 +151,5 @@ def test_administration_has_no_list_of_comments(as_alice: Client):
     assert "sys_comment" in content and "Show records" not in content
 
 
-def test_comments_are_no_table_in_the_description(as_alice: Client):
+def test_openapi_document_has_no_table_of_comments(as_alice: Client):
     assert not [path for path in as_alice.get("/api/schema").json()["paths"] if "sys_comment" in path]

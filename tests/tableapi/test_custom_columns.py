@@ -1,4 +1,4 @@
-"""Columns that an administrator adds to product tables: stored beside them, used as any other."""
+"""Columns that an administrator adds to product tables: stored separately, used like any other column."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def last_change(sys_id: str) -> tuple[Any, ...]:
     )[0]
 
 
-def test_administrator_designs_and_uses_one_through_the_api(alice: User, bob: User):
+def test_administrator_adds_and_uses_a_column_through_the_api(alice: User, bob: User):
     user_table = Table.objects.get(name="user")
     body = {"table": user_table.pk, "name": "x_floor", "label": "Floor", "type": "integer", "is_indexed": True}
     assert api(alice).post("sys_db_column", body).status_code == 201
@@ -61,24 +61,24 @@ def test_administrator_designs_and_uses_one_through_the_api(alice: User, bob: Us
     assert data_of(api(alice).get("/rest/v1/stats/user?sysparm_sum_fields=x_floor"))[0]["sum"] == {"x_floor": 3}
 
 
-def test_a_designed_table_walks_to_it_and_rules_use_it(alice: User, bob: User, carl: User):
+def test_paths_and_rules_of_a_designed_table_can_use_the_column(alice: User, bob: User, carl: User):
     table("task_x")
     field("task_x", "owner", target="user")
     rule("read", "task_x", condition="owner.x_badge=7")
     rule("read", "user", "x_badge")
-    one, _ = record("task_x", owner=bob.pk), record("task_x", owner=carl.pk)
+    task, _ = record("task_x", owner=bob.pk), record("task_x", owner=carl.pk)
     api(alice).patch(f"user/{bob.pk}", {"x_badge": "7"})
 
-    assert data_of(api(carl).get("task_x", fields="sys_id,owner.x_badge")) == [{"sys_id": one, "owner.x_badge": "7"}]
+    assert data_of(api(carl).get("task_x", fields="sys_id,owner.x_badge")) == [{"sys_id": task, "owner.x_badge": "7"}]
 
 
-def test_one_change_row_has_it_and_the_version_goes_up(alice: User, bob: User, badge: Column):
+def test_change_is_logged_in_one_row_and_increments_the_version(alice: User, bob: User, badge: Column):
     version = bob.refreshed().sys_version
     api(alice).patch(f"user/{bob.pk}", {"x_badge": "B7", "phone": "1"})
-    operation, changed_version, old, new = last_change(bob.pk)
+    operation, changed_version, old_values, new_values = last_change(bob.pk)
 
     assert (operation, changed_version) == ("update", version + 1)
-    assert '"B7"' in str(new).replace("'", '"') and badge.pk in new and badge.pk not in old
+    assert '"B7"' in str(new_values).replace("'", '"') and badge.pk in new_values and badge.pk not in old_values
     (entry,) = data_of(api(alice).get(f"/rest/v1/table/user/{bob.pk}/history"))[:1]
     assert entry["fields"] == {"x_badge": {"old": None, "new": "B7"}, "phone": {"old": None, "new": "1"}}
 
@@ -86,7 +86,7 @@ def test_one_change_row_has_it_and_the_version_goes_up(alice: User, bob: User, b
     assert bob.refreshed().sys_version == version + 1, "an equal value changes nothing"
 
 
-def test_only_a_rule_that_names_it_lets_others_write_it(alice: User, bob: User, carl: User):
+def test_only_a_rule_for_the_column_lets_others_write_it(alice: User, bob: User, carl: User):
     for operation in ("read", "write", "create"):
         rule(operation, "user", roles=["desk"])
         rule(operation, "user", "*", roles=["desk"])
@@ -101,7 +101,7 @@ def test_only_a_rule_that_names_it_lets_others_write_it(alice: User, bob: User, 
     assert error_of(api(bob).post("user", {"login": "new", "x_badge": "2"})) == (403, "access_denied", "x_badge")
 
 
-def test_hidden_from_whoever_may_not_read_it(alice: User, bob: User):
+def test_column_rule_hides_values(alice: User, bob: User):
     rule("read", "user", "x_badge", condition="login=bob")
     api(alice).patch(f"user/{alice.pk}", {"x_badge": "A"})
     api(alice).patch(f"user/{bob.pk}", {"x_badge": "B"})
@@ -110,7 +110,7 @@ def test_hidden_from_whoever_may_not_read_it(alice: User, bob: User):
     assert rows == [{"login": "bob", "x_badge": "B"}]
 
 
-DOORS = (
+PATHS_THAT_COULD_REVEAL = (
     "/rest/v1/table/user?sysparm_fields=login,x_badge&sysparm_query=ORDERBYx_badge",
     "/rest/v1/table/user?sysparm_fields=login&sysparm_query=x_badge=17",
     "/rest/v1/table/user?sysparm_fields=login&sysparm_query=x_badgeNOT IN17^ORDERBYlogin",
@@ -131,7 +131,7 @@ def test_hidden_values_change_no_response(alice: User, bob: User, carl: User):
         api(alice).patch(f"user/{owner.pk}", {"x_badge": owner.login})
 
     def responses() -> list[Any]:
-        return [(response.status_code, response.content) for response in map(api(bob).get, DOORS)]
+        return [(response.status_code, response.content) for response in map(api(bob).get, PATHS_THAT_COULD_REVEAL)]
 
     before = responses()
     assert [body for status, body in before if status != 200] == [] and b"alice" in before[0][1]
@@ -142,7 +142,7 @@ def test_hidden_values_change_no_response(alice: User, bob: User, carl: User):
     assert responses() != before
 
 
-def test_unique_value_is_a_duplicate_and_upsert_finds_it(alice: User, bob: User, carl: User):
+def test_unique_column_refuses_duplicates_and_can_be_an_upsert_key(alice: User, bob: User, carl: User):
     api(alice).patch(f"user/{bob.pk}", {"x_badge": "B7"})
     assert error_of(api(alice).patch(f"user/{carl.pk}", {"x_badge": "b7"})) == (409, "duplicate", "x_badge")
 
@@ -152,7 +152,7 @@ def test_unique_value_is_a_duplicate_and_upsert_finds_it(alice: User, bob: User,
     assert created.status_code == 201 and data_of(created)[0]["x_badge"] == "N1"
 
 
-def test_values_leave_with_the_record_and_return_with_it(alice: User, bob: User):
+def test_values_are_deleted_and_restored_with_the_record(alice: User, bob: User):
     field("user", "x_boss", target="user")
     field("user", "x_skills", "list", target="company")
     field("user", "x_data", "json")
@@ -168,11 +168,11 @@ def test_values_leave_with_the_record_and_return_with_it(alice: User, bob: User)
     restored = data_of(api(alice).post(f"/rest/v1/restore/{entry.pk}"))[0]
 
     assert restored["lost_references"] == ["x_skills"]
-    now = data_of(api(alice).get(f"user/{created['sys_id']}"))[0]
-    assert (now["x_badge"], now["x_boss"]["value"], now["x_data"]) == ("B7", alice.pk, {"a": 1})
+    user = data_of(api(alice).get(f"user/{created['sys_id']}"))[0]
+    assert (user["x_badge"], user["x_boss"]["value"], user["x_data"]) == ("B7", alice.pk, {"a": 1})
 
 
-def test_references_from_it_are_emptied_with_their_record(alice: User, bob: User):
+def test_references_are_emptied_when_their_target_is_deleted(alice: User, bob: User):
     field("user", "x_firm", target="company")
     field("user", "x_firms", "list", target="company")
     company = data_of(api(alice).post("company", {"name": "One"}))[0]["sys_id"]
@@ -181,12 +181,12 @@ def test_references_from_it_are_emptied_with_their_record(alice: User, bob: User
     assert api(alice).delete(f"company/{company}").status_code == 200
 
     assert DeletionLogEntry.objects.get(record_id=company).emptied_references == 2
-    now = data_of(api(alice).get(f"user/{bob.pk}"))[0]
-    assert (now["x_firm"], now["x_firms"]) == (None, None)
+    record_after = data_of(api(alice).get(f"user/{bob.pk}"))[0]
+    assert (record_after["x_firm"], record_after["x_firms"]) == (None, None)
 
 
 @pytest.mark.parametrize(
-    ("table_name", "values", "wrong"),
+    ("table_name", "values", "field_name"),
     [
         ("user", {"name": "floor"}, "name"),
         ("user", {"type": "secret"}, "type"),
@@ -198,44 +198,44 @@ def test_references_from_it_are_emptied_with_their_record(alice: User, bob: User
         ("oidc_setting", {}, "__all__"),
     ],
 )
-def test_what_a_custom_column_cannot_be(table_name: str, values: dict[str, Any], wrong: str):
+def test_unsupported_options_are_refused(table_name: str, values: dict[str, Any], field_name: str):
     options = {"name": "x_floor", "type": "string", **values}
-    with pytest.raises(ValidationError) as raised:
+    with pytest.raises(ValidationError) as refused:
         field(table_name, options.pop("name"), options.pop("type"), **options)
-    assert wrong in raised.value.message_dict
+    assert field_name in refused.value.message_dict
 
 
-def test_product_columns_stay_unchangeable(alice: User):
+def test_product_columns_cannot_be_changed(alice: User):
     login = Column.objects.get(table__name="user", name="login")
     assert errors_of(api(alice).patch(f"sys_db_column/{login.pk}", {"max_length": 5}))[0][0] == 422
     assert api(alice).delete(f"sys_db_column/{login.pk}").status_code in (409, 422)
 
 
-def test_an_upgrade_keeps_it_and_a_deletion_drops_it(alice: User, badge: Column):
+def test_upgrade_keeps_the_column_and_deletion_drops_it(alice: User, badge: Column):
     system_tables.update_system_tables()
     assert Column.objects.filter(pk=badge.pk).exists() and f"U{badge.pk}" in indexes_of("user")
 
     assert api(alice).delete(f"sys_db_column/{badge.pk}").status_code == 200
     assert f"U{badge.pk}" not in indexes_of("user")
-    catalogue_loader.reload_if_changed()  # an error would end the transaction of the test
+    catalogue_loader.reload_if_changed()  # an error would abort the transaction of the test
     assert error_of(api(alice).get("user", query="x_badge=1"))[:2] == (400, "unknown_field")
 
 
-def test_choices_can_be_added(alice: User, bob: User):
+def test_column_can_have_choices(alice: User, bob: User):
     field("user", "x_shift", choices={"d": "Day", "n": "Night"})
     assert error_of(api(alice).patch(f"user/{bob.pk}", {"x_shift": "x"}))[0] == 422
     shown = data_of(api(alice).patch(f"user/{bob.pk}", {"x_shift": "n"}, display_value="true"))[0]
     assert shown["x_shift"] == "Night"
 
 
-def test_bulk_changes_match_its_current_value(alice: User, bob: User, carl: User):
+def test_bulk_changes_can_filter_by_the_column(alice: User, bob: User, carl: User):
     for user, value in ((bob, "1"), (carl, "2")):
         api(alice).patch(f"user/{user.pk}", {"x_badge": value})
     body = {"sysparm_query": "x_badgeISNOTEMPTY", "expected": 2, "values": {"phone": "5"}}
     assert [row["status"] for row in data_of(api(alice).patch("/rest/v1/bulk/user", body))] == [200, 200]
 
 
-def test_sign_in_stores_valid_values_and_names_the_others(bob: User, carl: User, badge: Column):
+def test_sign_in_stores_valid_values_and_reports_the_others(bob: User, carl: User, badge: Column):
     field("user", "x_floor", "integer")
     field("user", "x_boss", target="user")
     custom_columns.save(carl, {"x_badge": "taken"})
@@ -251,7 +251,7 @@ def test_sign_in_stores_valid_values_and_names_the_others(bob: User, carl: User,
     assert custom_columns.save(bob, {"x_floor": 3}) == [] and bob.refreshed().sys_version == version + 1
 
 
-def test_sign_in_with_an_empty_list_or_text_empties_the_value(bob: User):
+def test_sign_in_with_an_empty_list_or_text_clears_the_value(bob: User):
     field("user", "x_firms", "list", target="company")
     custom_columns.save(bob, {"x_badge": "1"})
     assert custom_columns.save(bob, {"x_firms": "", "x_badge": ""}) == []
@@ -259,7 +259,7 @@ def test_sign_in_with_an_empty_list_or_text_empties_the_value(bob: User):
     assert query_rows('SELECT x_badge, x_firms FROM records."user" WHERE sys_id = %s', bob.pk) == [(None, None)]
 
 
-def test_a_condition_can_begin_with_the_index(alice: User, badge: Column):
+def test_condition_on_the_column_needs_no_outer_join(alice: User, badge: Column):
     catalogue = catalogue_loader.reload_if_changed()
     for query in ("x_badge=7", "x_badgeIN7,8", "x_badge>7^phone=1"):
         plan = read_plan.plan_read(
@@ -273,12 +273,12 @@ def test_a_condition_can_begin_with_the_index(alice: User, badge: Column):
         query_rows(f"PREPARE counted AS {statement.sql}")
         query_rows("SET LOCAL plan_cache_mode = force_generic_plan")
         literals = ", ".join("NULL" for _ in values)
-        explained = "\n".join(row[0] for row in query_rows(f"EXPLAIN EXECUTE counted ({literals})"))
+        query_plan = "\n".join(row[0] for row in query_rows(f"EXPLAIN EXECUTE counted ({literals})"))
         query_rows("DEALLOCATE counted")
-        assert "Left Join" not in explained, explained
+        assert "Left Join" not in query_plan, query_plan
 
 
-def test_only_the_change_of_a_long_value_is_logged(alice: User, bob: User):
+def test_change_beyond_the_logged_part_of_a_value_is_in_the_history(alice: User, bob: User):
     field("user", "x_note", "text")
     for end in ("1", "2"):
         api(alice).patch(f"user/{bob.pk}", {"x_note": "é" * 1_500 + end})
@@ -286,6 +286,6 @@ def test_only_the_change_of_a_long_value_is_logged(alice: User, bob: User):
     assert entry["fields"]["x_note"]["is_cut"] is True and set(entry["fields"]) == {"x_note"}
 
 
-def test_records_of_other_tables_are_not_extended(alice: User):
+def test_other_tables_do_not_get_the_column(alice: User):
     open_table(table("plain"))
     assert data_of(api(alice).post("plain", {}))[0].keys().isdisjoint({"x_badge"})

@@ -1,4 +1,4 @@
-"""Defaults that are functions: the time of the write, some days later, the user."""
+"""Functions as defaults: the current time, a relative day, the current user, the next number."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,7 +20,7 @@ NOW = datetime(2026, 3, 2, 8, 30, 15, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
-def clock() -> Any:
+def frozen_clock() -> Any:
     with patch.object(context, "now", lambda: NOW):
         yield
 
@@ -38,7 +38,7 @@ def device() -> Table:
     return device
 
 
-def defaults_of(user: User) -> dict[str, Any]:
+def expected_defaults(user: User) -> dict[str, Any]:
     return {
         "at": "2026-03-02 08:30:15",
         "day": "2026-03-02",
@@ -48,31 +48,31 @@ def defaults_of(user: User) -> dict[str, Any]:
     }
 
 
-def fields_of(record: dict[str, Any]) -> dict[str, Any]:
+def default_fields(record: dict[str, Any]) -> dict[str, Any]:
     return {name: record[name] for name in ("at", "day", "due", "until", "owner")}
 
 
-def test_new_record_has_them(device: Table, alice: User, bob: User):
+def test_new_record_gets_the_defaults(device: Table, alice: User, bob: User):
     for user in (alice, bob):
         created = data_of(api(user).post("device?sysparm_exclude_reference_link=1", {"name": "a"}))[0]
-        assert fields_of(created) == defaults_of(user)
+        assert default_fields(created) == expected_defaults(user)
 
 
-def test_sent_values_win(device: Table, alice: User, bob: User):
+def test_sent_values_take_precedence(device: Table, alice: User, bob: User):
     sent = {"at": "2020-01-01 00:00:00", "day": None, "due": "2020-01-01", "until": None, "owner": alice.pk}
 
-    assert fields_of(data_of(api(bob).post("device?sysparm_exclude_reference_link=1", sent))[0]) == sent
+    assert default_fields(data_of(api(bob).post("device?sysparm_exclude_reference_link=1", sent))[0]) == sent
 
 
-def test_patch_leaves_them_and_put_sets_them_again(device: Table, alice: User, bob: User):
+def test_patch_keeps_values_and_put_resets_them_to_the_defaults(device: Table, alice: User, bob: User):
     sys_id = record("device", name="a", owner=alice.pk)
     path = f"device/{sys_id}?sysparm_exclude_reference_link=1"
 
     assert data_of(api(bob).patch(path, {"name": "b"}))[0]["owner"] == alice.pk
-    assert fields_of(data_of(api(bob).put(path, {"name": "c"}))[0]) == defaults_of(bob)
+    assert default_fields(data_of(api(bob).put(path, {"name": "c"}))[0]) == expected_defaults(bob)
 
 
-def test_bulk_and_upsert_have_them(device: Table, bob: User):
+def test_bulk_and_upsert_set_the_defaults(device: Table, bob: User):
     field("device", "code", is_unique=True)
     for response in (
         api(bob).post("/rest/v1/bulk/device", [{"name": "a"}, {"name": "b"}]),
@@ -80,23 +80,23 @@ def test_bulk_and_upsert_have_them(device: Table, bob: User):
     ):
         assert response.status_code == 201
     records = data_of(api(bob).get("device", exclude_reference_link=1))
-    assert [fields_of(item) for item in records] == [defaults_of(bob)] * 3
+    assert [default_fields(item) for item in records] == [expected_defaults(bob)] * 3
 
 
-def test_deferred_record_has_those_of_its_request(bob: User):
+def test_deferred_record_has_the_defaults_of_its_request(bob: User):
     table("plan", deferred_create=True)
     field("plan", "at", "datetime", default_value="javascript:gs.now()")
     field("plan", "owner", target="user", default_value="javascript:gs.getUserID()")
     open_table("plan")
     api(bob).post("plan", {})
     with patch.object(context, "now", lambda: NOW + timedelta(days=1)):
-        deferred_records.create_due()
+        deferred_records.create_due_records()
 
     (created,) = data_of(api(bob).get("plan", exclude_reference_link=1))
     assert (created["at"], created["owner"]) == ("2026-03-02 08:30:15", bob.pk)
 
 
-def test_rules_of_the_column_are_not_asked_but_those_of_the_record_are(device: Table, bob: User):
+def test_defaults_bypass_column_rules_but_not_record_rules(device: Table, bob: User):
     rule("create", "device", "owner", roles=["itil"])
     assert data_of(api(bob).post("device?sysparm_exclude_reference_link=1", {}))[0]["owner"] == bob.pk
 
@@ -118,7 +118,7 @@ def test_rules_of_the_column_are_not_asked_but_those_of_the_record_are(device: T
         ("company", "javascript:gs.getUserID()"),
     ],
 )
-def test_function_that_does_not_fit_is_refused(kind: str, text: str, db: None):
+def test_unsuitable_function_is_refused(kind: str, text: str, db: None):
     table("device")
     is_reference = kind in ("user", "company")
     options: dict[str, Any] = {"target": kind} if is_reference else {"type_name": kind}
@@ -127,7 +127,7 @@ def test_function_that_does_not_fit_is_refused(kind: str, text: str, db: None):
     assert set(error.value.message_dict) == {"default_value"}
 
 
-def test_text_that_looks_like_a_function_stays_text(bob: User):
+def test_function_in_a_text_column_is_plain_text(bob: User):
     table("device")
     field("device", "name", default_value="javascript:gs.now()")
     open_table("device")
@@ -135,13 +135,13 @@ def test_text_that_looks_like_a_function_stays_text(bob: User):
     assert data_of(api(bob).post("device", {}))[0]["name"] == "javascript:gs.now()"
 
 
-def test_task_is_opened_by_whoever_creates_it(alice: User):
+def test_task_records_when_and_by_whom_it_was_opened(alice: User):
     created = data_of(api(alice).post("task?sysparm_exclude_reference_link=1", {"short_description": "a"}))[0]
 
     assert (created["opened_at"], created["opened_by"]) == ("2026-03-02 08:30:15", alice.pk)
 
 
-def test_existing_task_table_gets_them_unless_it_was_changed(db: None):
+def test_existing_task_table_gets_the_defaults_unless_it_was_changed(db: None):
     columns = Column.objects.filter(table__name="task", name__in=("opened_at", "opened_by"))
     columns.update(default_value="")
     shipped_tables._add_opening_defaults()
@@ -155,8 +155,8 @@ def test_existing_task_table_gets_them_unless_it_was_changed(db: None):
 
 
 @pytest.mark.parametrize("is_deferred", [False, True])
-@pytest.mark.parametrize("is_extended", [False, True])  # those in one row are created by another statement
-def test_text_has_the_next_number(alice: User, is_deferred: bool, is_extended: bool):
+@pytest.mark.parametrize("is_extended", [False, True])  # single-row records are created by another statement
+def test_text_column_gets_the_next_number(alice: User, is_deferred: bool, is_extended: bool):
     table("part", number_prefix="PRT", deferred_create=is_deferred)
     field("part", "label", default_value=defaults.NEXT_NUMBER, mandatory=True)
     field("part", "copy", default_value=defaults.NEXT_NUMBER)
@@ -178,11 +178,11 @@ def test_text_has_the_next_number(alice: User, is_deferred: bool, is_extended: b
         imported = data_of(api(alice).post(f"{name}?sysparm_import=1", {"number": "PRT0000100"}))[0]
         assert imported["label"] == imported["copy"] == "PRT0000100"
     else:
-        deferred_records.create_due()
+        deferred_records.create_due_records()
         assert data_of(api(alice).get(f"{name}/{first['sys_id']}"))[0]["label"] == "PRT0000001"
 
 
-def test_next_number_needs_a_number(device: Table):
+def test_next_number_requires_a_number_column(device: Table):
     for options in ({"default_value": defaults.NEXT_NUMBER}, {"default_value": defaults.NEXT_NUMBER, "max_length": 5}):
         with pytest.raises(ValidationError):
             field("device", "label", **options)
@@ -193,8 +193,8 @@ def test_next_number_needs_a_number(device: Table):
         field("part", "count", "integer", default_value=defaults.NEXT_NUMBER)
 
 
-def test_next_number_needs_the_numbers_of_its_own_table(alice: User):
+def test_next_number_requires_a_number_column_of_the_same_table(alice: User):
     table("part", number_prefix="PRT")
     table("small_part", parent="part", number_prefix="SML")
-    with pytest.raises(ValidationError, match="its own column of numbers"):
+    with pytest.raises(ValidationError, match="its own number column"):
         field("small_part", "label", default_value=defaults.NEXT_NUMBER)

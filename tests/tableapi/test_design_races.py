@@ -93,7 +93,7 @@ def test_column_deleted_several_times_is_deleted_once(device: Table, designer: A
     check_database()
 
 
-def test_column_changed_and_deleted_at_once(device: Table, designer: ApiClient):
+def test_column_changed_and_deleted_concurrently(device: Table, designer: ApiClient):
     for number in range(3):
         colour = field("device", f"colour{number}", "text")
         path = f"sys_db_column/{colour.pk}"
@@ -131,7 +131,7 @@ def test_table_deleted_while_another_extends_or_refers_to_it(device: Table, desi
     check_database()
 
 
-def test_two_columns_become_the_display_column_at_once(device: Table, designer: ApiClient):
+def test_two_columns_become_the_display_column_concurrently(device: Table, designer: ApiClient):
     """Each change clears the display column of the others."""
     columns = [field("device", name) for name in ("a", "b", "c")]
     jobs = [partial(designer.patch, f"sys_db_column/{column.pk}", {"is_display": True}) for column in columns]
@@ -141,7 +141,7 @@ def test_two_columns_become_the_display_column_at_once(device: Table, designer: 
 
 
 def test_changes_wait_for_each_other_before_they_lock_a_record(device: Table, designer: ApiClient, monkeypatch: Any):
-    """Otherwise each of the two would wait for a record that the other has locked."""
+    """Otherwise, two changes would deadlock on records that the other has locked."""
     first_column, second_column = field("device", "a", is_display=True), field("device", "b")
     is_reached, release = paused_call(monkeypatch, saving, "validate")
     second_change = run_in_thread(partial(designer.patch, f"sys_db_column/{second_column.pk}", {"is_display": True}))
@@ -154,7 +154,7 @@ def test_changes_wait_for_each_other_before_they_lock_a_record(device: Table, de
 
 
 class RandomDesigns:
-    """Random design changes and requests, as several callers would make them."""
+    """Random design changes and requests, as if several callers made them."""
 
     def __init__(self, seed: int, designer: ApiClient, device: Table, lamp: str) -> None:
         self.random, self.designer, self.device, self.lamp = random.Random(seed), designer, device, lamp
@@ -221,7 +221,7 @@ class RandomDesigns:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_designs_at_once(device: Table, designer: ApiClient, seed: int):
+def test_concurrent_random_designs(device: Table, designer: ApiClient, seed: int):
     random_designs = RandomDesigns(seed, designer, device, record("device", name="lamp"))
     for _ in range(3):
         threads = [run_in_thread(job) for job in random_designs.jobs(6)]

@@ -114,7 +114,7 @@ class TestTables:
 
     def test_table_names_are_unique(self, device: Table):
         assert "already exists" in refusal_of(lambda: make_table("device"))
-        assert "already exists" in refusal_of(lambda: make_table("user")), "one of the product's own"
+        assert "already exists" in refusal_of(lambda: make_table("user")), "a product table"
 
     def test_fixed_attributes_cannot_be_changed(self, device: Table):
         laptop = make_table("laptop", parent=device)
@@ -289,7 +289,7 @@ class TestColumns:
     )
     def test_invalid_column_names_are_refused(self, device: Table, name: str):  # B38
         refusal_of(lambda: make_column(device, name))
-        with schema_editor.as_product():
+        with schema_editor.allow_product_changes():
             refusal_of(lambda: make_column(device, name))
         assert column_types_of("device") == SYSTEM_COLUMN_TYPES
 
@@ -419,7 +419,7 @@ class TestColumns:
         assert column.refreshed().converted_from_text
         assert column_types_of("device")[f"P{column.pk}"] == "text"
         assert query_rows(f'SELECT about, "P{column.pk}" FROM records.device ORDER BY about LIMIT 1') == [("x", None)]
-        assert [name for name in indexes_of("device") if name.endswith(column.pk)] == [], "they would hold the HTML"
+        assert [name for name in indexes_of("device") if name.endswith(column.pk)] == [], "they would index the HTML"
 
     @pytest.mark.parametrize(
         ("old_type", "new_type"),
@@ -432,7 +432,7 @@ class TestColumns:
         assert "Create a column of the new type" in refusal_of(lambda: change_record(column, type=new_type))
         assert column_types_of("device")["it"] == EXAMPLES[old_type].database_type
 
-    def test_stored_column_is_dropped_not_the_unsaved_one(self, device: Table):
+    def test_deletion_ignores_an_unsaved_name(self, device: Table):
         make_column(device, "colour")
         column = make_column(device, "weight")
         column.name = "colour"
@@ -578,7 +578,7 @@ class TestConcurrency:
             monkeypatch.setattr(time, "sleep", lambda _: reader.rollback())
             make_column(device, "colour")
         assert column_types_of("device")["colour"] == "text"
-        assert query_rows("SHOW lock_timeout") == [("0",)], "the previous timeout applies again"
+        assert query_rows("SHOW lock_timeout") == [("0",)], "the previous timeout is restored"
 
     def test_concurrent_record_prevents_dropping_its_table(self, monkeypatch: Any):
         device = make_table("device")
@@ -594,13 +594,13 @@ class TestConcurrency:
         monkeypatch.setattr(schema_editor, "LOCK_TIMEOUT_MS", 100)
         waits_s: list[float] = []
 
-        def read_meanwhile(_: float) -> None:
+        def read_concurrently(_: float) -> None:
             with connect_separately() as reader:
                 started_at_s = time.monotonic()
                 reader.execute("SELECT FROM records.device")
                 waits_s.append(time.monotonic() - started_at_s)
 
-        monkeypatch.setattr(time, "sleep", read_meanwhile)
+        monkeypatch.setattr(time, "sleep", read_concurrently)
         with connect_separately() as writer:
             writer.execute("INSERT INTO records.device DEFAULT VALUES")
             with pytest.raises(Unavailable):
@@ -609,7 +609,7 @@ class TestConcurrency:
 
 
 def connect_separately() -> Any:
-    """A connection of another client."""
+    """Open a connection like another client."""
     parameters = connection.get_connection_params()
     for name in ("cursor_factory", "context"):
         parameters.pop(name, None)

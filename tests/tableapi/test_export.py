@@ -1,4 +1,4 @@
-"""A list as CSV or JSON lines: the whole result, under the rules of the list."""
+"""A list as CSV or JSON Lines: the complete result, with the access rules of the list."""
 
 import csv
 import io
@@ -18,11 +18,11 @@ from tableapi.read import export
 from tests.tableapi.world import api, data_of, error_of, field, record, rule, table
 
 pytestmark = pytest.mark.django_db
-CSV, LINES = {"Accept": "text/csv"}, {"Accept": "application/x-ndjson"}
+CSV, JSON_LINES = {"Accept": "text/csv"}, {"Accept": "application/x-ndjson"}
 
 
 @pytest.fixture(autouse=True)
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return tmp_path
 
@@ -49,18 +49,18 @@ def rows_of(response: Any) -> list[list[str]]:
     return list(csv.reader(io.StringIO(content_of(response))))
 
 
-def test_lines_are_the_records_of_the_list(device: Table, bob: User, own_folder: Path):
+def test_json_lines_equal_the_records_of_the_list(device: Table, bob: User, temporary_folder: Path):
     for number in range(60):
         record("device", name=f'"{number}"\n\\ä\t🙂', rank=number % 7, data={"a": [1, None]})
     params: dict[str, Any] = {"query": "rank<5^ORDERBYDESCrank", "fields": "sys_id,name,rank,data", "limit": 100}
 
-    lines = content_of(api(bob).get("device", headers=LINES, **params)).splitlines()
+    lines = content_of(api(bob).get("device", headers=JSON_LINES, **params)).splitlines()
 
     assert [json.loads(line) for line in lines] == data_of(api(bob).get("device", **params))
-    assert os.listdir(own_folder) == []
+    assert os.listdir(temporary_folder) == []
 
 
-def test_csv_has_a_header_and_quotes_what_needs_it(device: Table, bob: User):
+def test_csv_has_a_header_and_quoted_values(device: Table, bob: User):
     record("device", name='a "b", c\nd', rank=-5, state="1", owners=[bob.pk], data={"a": 1})
     response = api(bob).get("device", headers=CSV, fields="name,rank,state,owners,data,maker")
 
@@ -72,15 +72,15 @@ def test_csv_has_a_header_and_quotes_what_needs_it(device: Table, bob: User):
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
-def test_formulas_are_escaped_unless_they_are_to_be_kept(start: str, device: Table, bob: User):
+def test_formulas_are_escaped_unless_the_request_keeps_them(start: str, device: Table, bob: User):
     record("device", name=f"{start}1+1")
 
     assert rows_of(api(bob).get("device", headers=CSV, fields="name"))[1] == [f"'{start}1+1"]
-    kept = content_of(api(bob).get("device", headers=CSV, fields="name", keep_formulas=1))
-    assert next(csv.reader(io.StringIO(kept.partition("\n")[2], newline=""))) == [f"{start}1+1"]
+    unescaped = content_of(api(bob).get("device", headers=CSV, fields="name", keep_formulas=1))
+    assert next(csv.reader(io.StringIO(unescaped.partition("\n")[2], newline=""))) == [f"{start}1+1"]
 
 
-def test_display_values_are_those_of_the_list(device: Table, alice: User, bob: User):
+def test_display_values_equal_those_of_the_list(device: Table, alice: User, bob: User):
     rule("read", "company")
     maker = data_of(api(alice).post("company", {"name": "Acme, Inc."}))[0]["sys_id"]
     record("device", name="a", state="2", maker=maker, owners=[bob.pk, alice.pk])
@@ -91,7 +91,7 @@ def test_display_values_are_those_of_the_list(device: Table, alice: User, bob: U
     assert row == [f"'{shown['state']}", "Acme, Inc.", ", ".join(shown["owners"]), "Acme, Inc."]
 
 
-def test_values_of_a_query_are_quoted(device: Table, bob: User):
+def test_query_values_are_quoted(device: Table, bob: User):
     record("device", name="it's; DROP TABLE x --")
     record("device", name="other\\'")
 
@@ -112,28 +112,28 @@ def test_hidden_records_and_columns_are_not_exported(device: Table, bob: User):
     assert error_of(api(bob).get("vault", headers=CSV))[:2] == (404, "table_not_found")
     rule("create", "vault")
     assert rows_of(api(bob).get("vault", headers=CSV)) in ([], [[]])
-    assert content_of(api(bob).get("vault", headers=LINES)) == ""
+    assert content_of(api(bob).get("vault", headers=JSON_LINES)) == ""
 
 
-def test_result_over_the_maximum_is_refused_and_a_limit_cuts(device: Table, bob: User, own_folder: Path):
+def test_too_many_records_are_refused_unless_limited(device: Table, bob: User, temporary_folder: Path):
     for number in range(5):
         record("device", name=str(number))
     properties.put(EXPORT_RECORDS, "4")
 
-    assert error_of(api(bob).get("device", headers=LINES))[:2] == (413, "too_large")
-    assert content_of(api(bob).get("device", headers=LINES, limit=3)).count("\n") == 3
-    assert error_of(api(bob).get("device", headers=LINES, limit=5))[:2] == (400, "invalid_parameter")
+    assert error_of(api(bob).get("device", headers=JSON_LINES))[:2] == (413, "too_large")
+    assert content_of(api(bob).get("device", headers=JSON_LINES, limit=3)).count("\n") == 3
+    assert error_of(api(bob).get("device", headers=JSON_LINES, limit=5))[:2] == (400, "invalid_parameter")
     properties.put(EXPORT_RECORDS, "5")
-    assert content_of(api(bob).get("device", headers=LINES)).count("\n") == 5
-    assert os.listdir(own_folder) == []
+    assert content_of(api(bob).get("device", headers=JSON_LINES)).count("\n") == 5
+    assert os.listdir(temporary_folder) == []
 
 
-def test_large_result_is_refused(device: Table, bob: User, own_folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_large_result_is_refused(device: Table, bob: User, temporary_folder: Path, monkeypatch: pytest.MonkeyPatch):
     record("device", name="a" * 100)
     monkeypatch.setattr(export, "MAX_EXPORT_BYTES", 50)
 
     assert error_of(api(bob).get("device", headers=CSV))[:2] == (413, "too_large")
-    assert os.listdir(own_folder) == []
+    assert os.listdir(temporary_folder) == []
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_invalid_parameter_is_refused(params: dict[str, str], name: str, device:
     assert error_of(api(bob).get("device", headers=CSV, **params)) == (400, "invalid_parameter", name)
 
 
-def test_second_export_at_the_same_time_is_refused(device: Table, bob: User):
+def test_second_concurrent_export_is_refused(device: Table, bob: User):
     with export.EXPORT_SLOTS:
         response = api(bob).get("device", headers=CSV)
     assert error_of(response)[:2] == (429, "too_many_requests") and int(response["Retry-After"]) > 0
@@ -166,26 +166,26 @@ def test_second_export_at_the_same_time_is_refused(device: Table, bob: User):
         ("application/x-ndjson", "application/x-ndjson"), ("application/json, text/csv", "application/json"),
     ],
 )  # fmt: skip
-def test_preferred_type_is_sent(accept: str, media_type: str, device: Table, bob: User):
+def test_preferred_media_type_is_returned(accept: str, media_type: str, device: Table, bob: User):
     response = api(bob).get("device", headers={"Accept": accept})
 
     assert response["Content-Type"] == media_type
-    b"".join(response)  # closes it
+    b"".join(response)  # closes the response
 
 
-def test_error_in_the_middle_leaves_no_file(device: Table, bob: User, own_folder: Path, monkeypatch: Any):
+def test_error_during_an_export_leaves_no_file(device: Table, bob: User, temporary_folder: Path, monkeypatch: Any):
     record("device", name="a")
 
     def fail(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(statement_runner, "copy", fail)
+    monkeypatch.setattr(statement_runner, "copy_lines", fail)
 
     assert api(bob).get("device", headers=CSV).status_code in (503, 507)
-    assert os.listdir(own_folder) == []
+    assert os.listdir(temporary_folder) == []
 
 
-def test_table_that_has_changed_is_exported_as_it_is_now(device: Table, bob: User):
+def test_new_column_is_exported(device: Table, bob: User):
     record("device", name="a")
     content_of(api(bob).get("device", headers=CSV))
     field("device", "added")
@@ -193,7 +193,7 @@ def test_table_that_has_changed_is_exported_as_it_is_now(device: Table, bob: Use
     assert "added" in content_of(api(bob).get("device", headers=CSV))
 
 
-def test_batch_has_no_files(device: Table, bob: User):
+def test_batch_refuses_exports_and_downloads(device: Table, bob: User):
     lamp = record("device", name="a")
     items = [
         {"id": 1, "method": "GET", "url": "/rest/v1/table/device", "headers": {"Accept": "text/csv"}},
@@ -206,7 +206,7 @@ def test_batch_has_no_files(device: Table, bob: User):
     assert [entry["status"] for entry in data_of(response)] == [400, 200, 201, 400]
 
 
-def test_patterns_and_relative_times_are_exported_as_listed(device: Table, bob: User):
+def test_patterns_and_relative_times_match_like_in_a_list(device: Table, bob: User):
     record("device", name="100 % wool")
     record("device", name="other")
     query = "nameLIKE0 % w^sys_created_atRELATIVEGE@day@ago@1"

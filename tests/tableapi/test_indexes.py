@@ -16,8 +16,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def sent_tasks(monkeypatch: Any) -> list[bool]:
-    """An item for each time that the worker was woken."""
+def index_build_requests(monkeypatch: Any) -> list[bool]:
+    """An item for each task that was sent to the worker: True if it builds indexes."""
     results: list[bool] = []
     monkeypatch.setattr(
         "tableapi.ddl.schema_editor.wake_worker", lambda task: results.append(task == "tableapi.tasks.build_indexes")
@@ -26,7 +26,7 @@ def sent_tasks(monkeypatch: Any) -> list[bool]:
 
 
 @pytest.fixture
-def colour_column(sent_tasks: list[bool]) -> Column:
+def colour_column(index_build_requests: list[bool]) -> Column:
     """A column that was marked as indexed when its table had records."""
     index_builder.build_indexes()
     table = make_table("device")
@@ -37,10 +37,10 @@ def colour_column(sent_tasks: list[bool]) -> Column:
     return column
 
 
-def test_table_with_records_gets_its_indexes_from_the_worker(colour_column: Column, sent_tasks: list[bool]):
+def test_table_with_records_gets_its_indexes_from_the_worker(colour_column: Column, index_build_requests: list[bool]):
     names = [f"I{colour_column.pk}", f"W{colour_column.pk}"]
     assert not set(names) & indexes_of("device").keys()
-    assert sent_tasks == [True]
+    assert index_build_requests == [True]
     assert [index.name for index in index_builder.missing_indexes()] == names
 
     tasks.build_indexes()
@@ -48,15 +48,15 @@ def test_table_with_records_gets_its_indexes_from_the_worker(colour_column: Colu
     assert index_builder.missing_indexes() == [] and index_builder.build_indexes() == []
 
 
-def test_unneeded_index_is_dropped(colour_column: Column, sent_tasks: list[bool]):
+def test_unneeded_index_is_dropped(colour_column: Column, index_build_requests: list[bool]):
     index_builder.build_indexes()
     colour_column.is_indexed = False
     saving.save_column(colour_column)
-    assert sent_tasks == [True, True]
+    assert index_build_requests == [True, True]
 
     assert sorted(index_builder.build_indexes()) == [f"I{colour_column.pk}", f"W{colour_column.pk}"]
     assert not {f"I{colour_column.pk}", f"W{colour_column.pk}"} & indexes_of("device").keys()
-    assert f"C{colour_column.table_id}" in indexes_of("device"), "those of the table itself stay"
+    assert f"C{colour_column.table_id}" in indexes_of("device"), "the indexes of the table itself stay"
 
 
 def test_invalid_index_is_rebuilt(colour_column: Column):
@@ -83,11 +83,11 @@ def test_system_tables_have_indexes():
     assert index_builder.build_indexes() == [f"I{login.pk}"]
 
 
-def test_table_family_has_an_index(sent_tasks: list[bool]):
+def test_table_family_has_an_index(index_build_requests: list[bool]):
     device = make_table("device")
     insert_row("device")
     make_table("laptop", parent=device)
-    assert f"I{device.pk}" not in indexes_of("device") and sent_tasks == [True]
+    assert f"I{device.pk}" not in indexes_of("device") and index_build_requests == [True]
 
     assert f"I{device.pk}" in index_builder.build_indexes()
 
@@ -99,14 +99,14 @@ def test_only_one_worker_builds_indexes(colour_column: Column):
     with psycopg.connect(**parameters, autocommit=True) as other_connection:
         other_connection.execute("SELECT pg_advisory_lock(%s)", [index_builder.INDEX_BUILD_LOCK_ID])
         assert index_builder.build_indexes() == []
-        # A closed connection keeps its locks until its backend has ended.
+        # A closed connection holds its locks until its backend has ended.
         other_connection.execute("SELECT pg_advisory_unlock(%s)", [index_builder.INDEX_BUILD_LOCK_ID])
     assert index_builder.build_indexes() != []
 
 
 def test_failed_index_does_not_block_others(colour_column: Column):
     shape = make_column(colour_column.table, "shape", is_indexed=True)
-    query_rows("ALTER TABLE records.device DROP COLUMN colour")  # as if it had just been dropped
+    query_rows("ALTER TABLE records.device DROP COLUMN colour")  # as if the column had just been dropped
 
     assert {f"I{shape.pk}", f"W{shape.pk}"} <= set(index_builder.build_indexes())
 

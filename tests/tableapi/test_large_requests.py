@@ -1,4 +1,4 @@
-"""Long, many and wide requests, exact numbers, headers, indexes, and caches between requests."""
+"""Large requests: long values, many names, wide tables; also exact numbers, headers, indexes and caches."""
 
 import gc
 import json
@@ -49,7 +49,7 @@ def note(db: Any) -> Any:
 
 @pytest.fixture
 def executed_statements(monkeypatch: Any) -> list[tuple[str, Any]]:
-    """The statements that run, with their values."""
+    """The executed statements with their values."""
     results: list[tuple[str, Any]] = []
     fetch: Callable[..., Any] = statement_runner.fetch_bytes
 
@@ -62,7 +62,7 @@ def executed_statements(monkeypatch: Any) -> list[tuple[str, Any]]:
 
 
 def count_calls(monkeypatch: Any, module: Any, name: str) -> list[Any]:
-    """One item for each call."""
+    """Return a list that gets the arguments of each call."""
     calls: list[Any] = []
     original_function = getattr(module, name)
 
@@ -102,9 +102,9 @@ class TestListsByDisplayValue:
             response = api(bob).post("box", {"notes": names_with_unknown}, input_display_value=1)
             assert error_of(response) == (422, "invalid_value", "notes")
         record("note", name="n7")
-        assert error_of(api(bob).post("box", {"notes": names}, input_display_value=1))[0] == 422, "two are called so"
+        assert error_of(api(bob).post("box", {"notes": names}, input_display_value=1))[0] == 422, "n7 is ambiguous"
 
-    def test_more_than_a_thousand_names_are_refused_at_once(
+    def test_more_than_a_thousand_names_are_refused_immediately(
         self, note_id: str, bob: User, executed_statements: list[Any]
     ):
         query_rows("INSERT INTO records.note (name) SELECT 'x' || number FROM generate_series(0, 1000) number")
@@ -152,7 +152,7 @@ class TestCaches:
         ("headers", "module", "name"),
         [({}, single_statement, "_statement"), ({"If-Match": "*"}, permission_queries, "locking_statement")],
     )
-    def test_order_of_a_body_does_not_change_the_statement(
+    def test_key_order_of_a_body_does_not_change_the_statement(
         self, note: Any, bob: User, monkeypatch: Any, headers: dict[str, str], module: Any, name: str
     ):
         field("note", "colour")
@@ -248,10 +248,10 @@ def test_slow_length_check_keeps_the_index(note: Any, monkeypatch: Any):
     record("note", body="x" * 200_000)
     body.is_indexed = True
 
-    def fail_after_timeout(execute: Any, query: Any, *rest: Any) -> Any:
+    def fail_after_timeout(execute: Any, query: Any, *arguments: Any) -> Any:
         if "octet_length" in str(query):
             query = "SELECT pg_sleep(5), %s, %s"
-        return execute(query, *rest)
+        return execute(query, *arguments)
 
     query_rows("SET LOCAL statement_timeout = 200")
     with connection.execute_wrapper(fail_after_timeout):
@@ -322,7 +322,7 @@ class TestHeaders:
             ):  # fmt: skip
                 assert response.status_code == 404
 
-    def test_another_if_match_under_the_same_key_is_another_request(self, note: Any, bob: User):
+    def test_same_key_with_another_if_match_is_another_request(self, note: Any, bob: User):
         lamp = record("note", name="a")
 
         def send(tag: str) -> Any:
@@ -330,7 +330,7 @@ class TestHeaders:
             return api(bob).patch(f"note/{lamp}", {"name": "b"}, headers=headers)
 
         assert send('"0-x"').status_code == 200
-        assert send('"0-x"').status_code == 200, "the answer of the first"
+        assert send('"0-x"').status_code == 200, "the stored response"
         for tag in ('"1-x"', "*"):
             assert error_of(send(tag)) == (409, "idempotency_mismatch", None)
         assert query_rows("SELECT sys_version FROM records.note") == [(1,)]

@@ -66,7 +66,7 @@ def make_rule(table: Table, operation: str = "read", column: str = "", *roles: s
 
 @pytest.fixture
 def vault_table() -> Table:
-    """A table that everybody reads, with a column for `itil` only and one that nobody reads."""
+    """A table that everybody reads, with a column for `itil` only and one that no one reads."""
     table = make_table("vault")
     make_column(table, "title", mandatory=True, max_length=40)
     make_column(table, "code")
@@ -240,7 +240,7 @@ def test_equal_schemas_are_shared(alice: User, vault_table: Table):
 
     schema = response.json()
     time_pattern = schema["components"]["schemas"]["Time"]["pattern"]
-    assert response.content.count(json.dumps(time_pattern).encode()) == 2, "what is read, and what is sent"
+    assert response.content.count(json.dumps(time_pattern).encode()) == 2, "one for responses, one for requests"
     replace_schema = schema["paths"]["/rest/v1/table/company/{sys_id}"]["put"]["requestBody"]["content"][
         "application/json"
     ]
@@ -280,7 +280,7 @@ def test_new_column_is_described_immediately(bob: User, vault_table: Table):
     assert "fresh" not in record_schema(described_schema("bob"), "vault")
 
 
-def test_session_gets_its_tables(as_bob: Client, vault_table: Table):
+def test_session_gets_the_tables_of_its_user(as_bob: Client, vault_table: Table):
     assert "vault" in tables_in(described_schema(client=as_bob))
 
 

@@ -1,4 +1,4 @@
-"""Tests of the oracle: written examples, and laws that it must satisfy itself."""
+"""Tests of the oracle: examples, and invariants that it must satisfy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from system.encoded_query import OPERATORS, Group, Query, Term, parse
 from tableapi.catalogue.definitions import OWN_TABLE_COLUMN, READ, WRITE, Rule
-from tests.support.empty_values import DEPENDING, MATCHING_EMPTY
+from tests.support.empty_values import MATCHES_EMPTY, SAMEAS_RESULTS
 from tests.support.query_printer import to_text
 from tests.tableapi.oracle import (
     Caller,
@@ -25,16 +25,16 @@ from tests.tableapi.oracle import (
 from tests.tableapi.oracle.alphabets import moment
 from tests.tableapi.oracle.column_types import NOW
 from tests.tableapi.oracle.examples import COMPARISON_EXAMPLES, OPERATOR_EXAMPLES, OTHER_VALUES
-from tests.tableapi.oracle.operators import NEGATED_OPERATORS, OPERATOR_TESTS
+from tests.tableapi.oracle.operators import NEGATED_OPERATORS, OPERATOR_PREDICATES
 from tests.tableapi.oracle.queries import OPERATOR_TYPE_PAIRS, condition_for_pair_strategy
-from tests.tableapi.oracle.world import is_empty, shown_value
+from tests.tableapi.oracle.world import is_empty, without_markup
 from tests.tableapi.oracle.worlds import (
     SYSTEM_TABLE,
     RequestCase,
-    case_strategy,
     full_world,
     make_catalogue,
     make_column,
+    request_case_strategy,
     unprivileged_caller_strategy,
 )
 
@@ -44,7 +44,7 @@ FUZZ_SETTINGS = settings(deadline=None, max_examples=100, database=None, suppres
 
 
 def world_of(columns: dict[str, list[Any]], rows: list[Row], rules: list[Rule] | None = None) -> World:
-    """`task`, `incident` which extends it, `person` of the system; a row names its table as `of`, task otherwise."""
+    """A world of `task`, its child `incident` and the system table `person`; rows go to `task` unless `of` is given."""
     parents = {"task": None, "incident": "task", SYSTEM_TABLE: None}
     open_rules = [Rule("r", READ, None, "", frozenset())]
     catalogue = make_catalogue(
@@ -160,25 +160,25 @@ def make_rule(
 
 OPEN_RULE, OTHER_ROLES = make_rule(None), ("agent",)
 NO_ADMIN_BYPASS: Any = {"admin_overrides": False}
-# rules; who sees which of: 0 a task with x=a, 1 a task, 2 an incident with x=a, 3 a person with x=a
+# Rules, and what everybody and an admin see: task 0 (x=a), task 1, incident 2 (x=a), person 3 (x=a).
 LEVEL_EXAMPLES: list[tuple[str, list[Rule], str, str]] = [
-    ("no rule: nobody but an administrator", [], "", "0123"),
-    ("any table means any designed table", [OPEN_RULE], "012", "0123"),
-    ("the table goes before any table", [OPEN_RULE, make_rule("task", "", "", *OTHER_ROLES)], "", "0123"),
-    ("a child goes before its parent", [make_rule("task"), make_rule("incident", "", "", *OTHER_ROLES)], "01", "0123"),
-    ("a parent stands in for its child", [make_rule("task", "", "x=A")], "02", "0123"),
-    ("a child's own rule opens only it", [make_rule("incident")], "2", "0123"),
+    ("without rules, only administrators", [], "", "0123"),
+    ("any table excludes system tables", [OPEN_RULE], "012", "0123"),
+    ("a table precedes any table", [OPEN_RULE, make_rule("task", "", "", *OTHER_ROLES)], "", "0123"),
+    ("a child precedes its parent", [make_rule("task"), make_rule("incident", "", "", *OTHER_ROLES)], "01", "0123"),
+    ("a parent's rule applies to its child", [make_rule("task", "", "x=A")], "02", "0123"),
+    ("a child's rule opens only the child", [make_rule("incident")], "2", "0123"),
     ("one rule of the level is enough", [make_rule("task", "", "", *OTHER_ROLES), make_rule("task")], "012", "0123"),
-    ("a broken rule decides and never holds", [OPEN_RULE, make_rule("task", is_broken=True)], "", "0123"),
-    ("so does an invalid rule", [OPEN_RULE, make_rule("task", "", "nosuch=1^ORx=a")], "", "0123"),
-    ("a rule of another operation says nothing", [make_rule("task", operation=WRITE)], "", "0123"),
+    ("a broken rule decides but never holds", [OPEN_RULE, make_rule("task", is_broken=True)], "", "0123"),
+    ("an invalid rule does too", [OPEN_RULE, make_rule("task", "", "nosuch=1^ORx=a")], "", "0123"),
+    ("rules of other operations are ignored", [make_rule("task", operation=WRITE)], "", "0123"),
     ("a name is resolved in each table", [make_rule(None, "", "y=a")], "2", "0123"),
-    ("a parent's rule knows no child's names", [make_rule("task", "", "y=a")], "", "0123"),
+    ("a parent's rule has no child columns", [make_rule("task", "", "y=a")], "", "0123"),
     ("rules can apply to administrators", [make_rule("task", "", "x=a", **NO_ADMIN_BYPASS)], "02", "023"),
-    ("unless one rule allows it", [make_rule("task", "", "x=a", **NO_ADMIN_BYPASS), make_rule("task", "", "x=b")],
+    ("one rule with bypass is enough", [make_rule("task", "", "x=a", **NO_ADMIN_BYPASS), make_rule("task", "", "x=b")],
      "02", "0123"),
-    ("but never in system tables", [make_rule(SYSTEM_TABLE, "", "x=b", **NO_ADMIN_BYPASS)], "", "0123"),
-    ("the role admin counts as any role", [make_rule("task", "", "", "admin", **NO_ADMIN_BYPASS)], "", "0123"),
+    ("admins bypass rules of system tables", [make_rule(SYSTEM_TABLE, "", "x=b", **NO_ADMIN_BYPASS)], "", "0123"),
+    ("a rule can require the role admin", [make_rule("task", "", "", "admin", **NO_ADMIN_BYPASS)], "", "0123"),
 ]  # fmt: skip
 
 
@@ -213,7 +213,7 @@ def test_first_level_with_a_rule_decides(
         assert "".join(sorted(row["sys_id"] for row in result)) == expected
 
 
-# rules for an open table; what everybody sees of x in records 0, 1 and 2: a letter, - for hidden, ! for unknown
+# Rules for an open table, and x in records 0, 1 and 2 for everybody: its value, - if empty or hidden, ! if unknown.
 COLUMN_RULE_EXAMPLES: list[tuple[list[Rule], str]] = [
     ([], "a-a"),
     ([make_rule("task", "x", "sys_id=0")], "a--"),
@@ -279,7 +279,7 @@ ALPHA_ROWS = list(FULL_WORLD.records(ALPHA))
 
 
 def test_every_operator_is_implemented() -> None:
-    assert {*OPERATOR_TESTS, *NEGATED_OPERATORS, "ARE", "INSTANCEOF"} == set(OPERATORS)
+    assert {*OPERATOR_PREDICATES, *NEGATED_OPERATORS, "ARE", "INSTANCEOF"} == set(OPERATORS)
     assert {row.complement for row in OPERATORS.values() if row.complement} == {
         *NEGATED_OPERATORS,
         *NEGATED_OPERATORS.values(),
@@ -287,9 +287,7 @@ def test_every_operator_is_implemented() -> None:
 
 
 @pytest.mark.parametrize("pair", OPERATOR_TYPE_PAIRS, ids="-".join)
-def test_negation_is_complementary_and_empty_values_match_as_specified(
-    pair: tuple[str, str],
-) -> None:
+def test_negation_is_complementary_and_empty_values_match_as_specified(pair: tuple[str, str]) -> None:
     @settings(FUZZ_SETTINGS, max_examples=10)
     @given(condition_for_pair_strategy(FULL_WORLD, ALPHA, pair), unprivileged_caller_strategy())
     def check_law(condition: Any, caller: Caller) -> None:
@@ -303,16 +301,16 @@ def test_negation_is_complementary_and_empty_values_match_as_specified(
             assert result.isdisjoint(complement) and len(result) + len(complement) == len(ALPHA_ROWS)
         column = ALPHA.columns[condition.path[0]]
         for row in ALPHA_ROWS:
-            if is_empty(shown_value(row[column.name], column), column) and condition.operator not in DEPENDING:
-                expected = condition.operator in MATCHING_EMPTY
-                # Empty text is what EMPTYSTRING is about.
+            if is_empty(without_markup(row[column.name], column), column) and condition.operator not in SAMEAS_RESULTS:
+                expected = condition.operator in MATCHES_EMPTY
+                # EMPTYSTRING distinguishes empty text from NULL.
                 assert (row["sys_id"] in result) is expected or condition.operator == "EMPTYSTRING"
 
     check_law()
 
 
 @FUZZ_SETTINGS
-@given(case_strategy())
+@given(request_case_strategy())
 def test_result_is_the_visible_matching_records(case: RequestCase) -> None:
     world, caller, table, moment = case.world, case.caller, case.table, case.moment
     visible_records = {row["sys_id"]: row for row in visible_rows(world, caller, table, moment)}

@@ -1,6 +1,6 @@
-"""Changes of the catalogue and of rules take effect with the next request of every process, without errors.
+"""Changes to the catalogue and to rules take effect without errors in the next request to any process.
 
-Another process is one that still keeps the catalogue from before the change.
+The tests simulate another process by restoring the catalogue from before the change.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def lamp(transactional_db: Any) -> str:
 
 @pytest.fixture
 def change_in_other_process(lamp: str, bob: User) -> Callable[..., Any]:
-    """Make a change as another process would: this process keeps its catalogue from before."""
+    """Make a change as another process would: this process keeps the previous catalogue."""
     caller = api(bob)
 
     def change_and_keep_catalogue(change: Callable[[], Any], *paths: str) -> ApiClient:
@@ -222,3 +222,18 @@ def test_rolled_back_change_does_not_apply(change_in_other_process: Any, lamp: s
     assert data_of(change_in_other_process(change_and_roll_back).get("device", fields="name,price")) == [
         {"name": "Lamp", "price": 5}
     ]
+
+
+def test_table_can_be_added_while_the_catalogue_is_loaded(lamp: str, monkeypatch: pytest.MonkeyPatch):
+    load_columns, new_names = catalogue_loader._load_columns, iter(["room"])
+
+    def load_columns_after_a_change(*args: Any) -> Any:
+        for name in new_names:
+            table(name)
+            field(name, "floor")
+            rule("read", name)
+        return load_columns(*args)
+
+    monkeypatch.setattr(catalogue_loader, "_load_columns", load_columns_after_a_change)
+    catalogue = catalogue_loader.load()
+    assert "floor" in catalogue.tables["room"].columns and "room" in {rule.table for rule in catalogue.rules}

@@ -1,4 +1,4 @@
-"""Cursors: the pages together are the list, and a cursor is valid for one list only."""
+"""Cursors: the pages add up to the list, and a cursor is valid for one list only."""
 
 import base64
 from typing import Any
@@ -49,7 +49,7 @@ SORTED_VALUES: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("type_name", SORTED_VALUES)
 def test_concatenated_cursor_pages_equal_the_list(type_name: str, alice: User, bob: User):
-    """Up and down, with ties and empty values, by one key, by two, and through a reference."""
+    """Ascending and descending, with ties and empty values, by one or two keys, and through a reference."""
     table("thing")
     attributes: dict[str, Any] = {"choices": {"a": "A", "b": "B", "B": "C"}} if type_name == "choice" else {}
     field("thing", "it", type_name, **attributes, **({"target": "user"} if type_name == "reference" else {}))
@@ -93,7 +93,7 @@ class TestCursors:
         assert list(values_of_all_pages(api(bob), "note", "sys_id", limit=4)) == notes
         assert list(values_of_all_pages(api(bob), "note", "sys_id", limit=4, query="ORDERBYDESCsys_id")) == notes[::-1]
 
-    def test_concurrent_inserts_and_deletes_shift_no_page(self, notes: list[str], bob: User):
+    def test_concurrent_inserts_and_deletes_do_not_shift_pages(self, notes: list[str], bob: User):
         first_page = api(bob).get("note", limit=10)
         query_rows("DELETE FROM records.note WHERE sys_id = ANY (%s)", notes[3:10])
         record("note", sys_id="0", name="early")

@@ -75,7 +75,7 @@ class TestCounts:
         assert api(bob).get("note", count=count_mode, query="rank=1^ORname=n00")["X-Total-Count"] == "9"
 
     def test_estimate_stops_at_ten_thousand(self, notes: list[str], bob: User):
-        """An estimate of the planner would include records that Bob may not read."""
+        """The query planner's estimate would include records that Bob may not read."""
         query_rows(
             "INSERT INTO records.note (name, rank, sys_db_table_id) "
             "SELECT 'many', n, sys_db_table_id FROM generate_series(1, 10000) n, records.note WHERE sys_id = %s",
@@ -137,7 +137,7 @@ class TestParameters:
         for name in ("query", "fields", "view", "cursor"):
             response = api(bob).get(f"note?sysparm_{name}=name%00")
             assert error_of(response) == (400, "invalid_parameter", f"sysparm_{name}")
-        assert api(bob).get("note?sysparm_query=name%3D%FF%FE").status_code == 200, "not UTF-8: read as �"
+        assert api(bob).get("note?sysparm_query=name%3D%FF%FE").status_code == 200, "invalid UTF-8 becomes �"
 
     def test_replica_read_works_without_a_replica(self, notes: list[str], bob: User):
         expected = api(bob).get("note").content

@@ -1,4 +1,4 @@
-"""GET of one record: the response to each caller, and how little it says about missing records."""
+"""GET of one record: the responses to different callers, which reveal nothing about hidden records."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ def lamp(db: Any) -> str:
     return record("device", name="Lamp", price=5)
 
 
-def common_content(responses: list[Any]) -> bytes:
+def identical_content(responses: list[Any]) -> bytes:
     (result,) = {(response.status_code, response.content, response.get("WWW-Authenticate")) for response in responses}
     return result[1]
 
@@ -47,7 +47,7 @@ def test_anonymous_request_is_401(lamp: str, bob: User):
                for path in (f"device/{lamp}", "device", "nothing", "device/1", "device?sysparm_limit=x")]  # fmt: skip
 
     assert {error_of(response) for response in responses} == {(401, "unauthenticated", None)}
-    common_content(responses)
+    identical_content(responses)
 
 
 def test_session_is_not_accepted(lamp: str, as_alice: Client):  # B57
@@ -65,7 +65,7 @@ def test_invalid_record_ids_get_the_same_404(lamp: str, bob: User, invalid_id: s
     responses = [api(bob).get(f"device/{path}") for path in (invalid_id, "179999999900000001")]
 
     assert error_of(responses[0]) == (404, "record_not_found", None)
-    common_content(responses)
+    identical_content(responses)
 
 
 def test_unreadable_record_is_like_a_missing_one(lamp: str, bob: User):  # B21
@@ -74,7 +74,7 @@ def test_unreadable_record_is_like_a_missing_one(lamp: str, bob: User):  # B21
     assert data_of(api(bob).get(f"device/{lamp}"))
     hidden_response, missing_response = api(bob).get(f"device/{hidden_lamp}"), api(bob).get("device/179999999900000001")
     assert error_of(hidden_response) == (404, "record_not_found", None)
-    assert common_content([hidden_response, missing_response])
+    assert identical_content([hidden_response, missing_response])
     assert hidden_response.headers.keys() == missing_response.headers.keys()
 
 
@@ -88,7 +88,7 @@ def test_invalid_table_names_get_the_same_404(lamp: str, alice: User, bob: User,
     for user in (alice, bob):
         list_response, record_response = api(user).get(name), api(user).get(f"{name}/{lamp}")
         assert error_of(list_response) == (404, "table_not_found", None)
-        assert common_content([list_response, record_response, api(user).get("surely_not_there")])
+        assert identical_content([list_response, record_response, api(user).get("surely_not_there")])
 
 
 @pytest.mark.parametrize("path", ["device%00", "device/%00", "%00/1", "device/1%00"])
@@ -105,7 +105,7 @@ def test_table_without_rules_is_like_a_missing_one(lamp: str, bob: User):  # B75
 
     responses = [api(bob).get(path) for path in ("vault", f"vault/{hidden_record}", "attic", "nothing", "nothing/1")]
     assert error_of(responses[0]) == (404, "table_not_found", None)
-    common_content(responses)
+    identical_content(responses)
     grant(bob, "keeper")
     assert data_of(api(bob).get(f"vault/{hidden_record}", fields="name")) == [{"name": "Gold"}]
     assert error_of(api(bob).get("attic"))[0] == 404

@@ -1,6 +1,6 @@
 """Every operator on every type that it supports: which of five records match, directly and through a reference.
 
-Record e is always empty, d often. `$bob` and `$alice` stand for their ids; bob is the caller.
+Record e is always empty, d often. `$bob` and `$alice` stand for user ids; Bob is the caller.
 """
 
 import re
@@ -382,7 +382,7 @@ def test_operator_unsupported_by_the_type_is_refused(bob: User):
                 is_accepted = True
             except QueryError:
                 is_accepted, refused_queries[type_name] = False, query
-            except Exception:  # a column that nobody may read is unknown
+            except Exception:  # a column that no one may read is unknown
                 is_accepted = False
             assert is_accepted is (name in fitting_operators), query
     assert refused_queries.keys() == TYPE_ROWS.keys() - {"password", "secret"}

@@ -1,4 +1,4 @@
-"""Parameters that an operation does not know are ignored; a known one must be valid and given once."""
+"""Unknown parameters are ignored; known parameters must be valid and given only once."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def test_unknown_parameters_are_ignored(notes: list[str], bob: User):
         ("sysparm_view=%00", "sysparm_view", "sysparm_view contains a character that cannot be stored."),
     ],
 )
-def test_parameter_that_is_not_valid_is_refused(notes: list[str], bob: User, query: str, field: str, message: Any):
+def test_invalid_parameter_is_refused(notes: list[str], bob: User, query: str, field: str, message: Any):
     response = api(bob).get(f"note?{query}")
     assert error_of(response) == (400, "invalid_parameter", field)
     assert response.json()["errors"][0]["message"] == message

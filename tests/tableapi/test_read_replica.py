@@ -32,7 +32,7 @@ def read_rule(db: Any) -> Rule:
 
 @pytest.fixture
 def lagging_replica_reads(read_rule: Rule, monkeypatch: Any, bob: User) -> list[str]:
-    """A replica that keeps the current catalogue when the primary changes; returns the databases that are read."""
+    """A replica that keeps its catalogue when the primary changes; returns the databases that are read."""
     assert column_values(api(bob).get("note"), "name") == ["a"]
     old_version = catalogue_loader.cached_catalogue().version
     monkeypatch.setitem(settings.DATABASES, statement_runner.REPLICA, {"ATOMIC_REQUESTS": False})
@@ -57,7 +57,7 @@ def test_up_to_date_replica_is_used(lagging_replica_reads: list[str], bob: User)
     assert statement_runner.REPLICA in lagging_replica_reads
 
 
-@pytest.mark.parametrize("is_change_known", [False, True], ids=["at_once", "after_the_process_knows"])
+@pytest.mark.parametrize("is_change_known", [False, True], ids=["unknown_change", "known_change"])
 def test_revoked_access_applies_despite_a_lagging_replica(
     read_rule: Rule, lagging_replica_reads: list[str], bob: User, is_change_known: bool
 ):
@@ -70,7 +70,7 @@ def test_revoked_access_applies_despite_a_lagging_replica(
     assert response.content == api(bob).get("note", fields="name").content
 
 
-@pytest.mark.parametrize("is_change_known", [False, True], ids=["at_once", "after_the_process_knows"])
+@pytest.mark.parametrize("is_change_known", [False, True], ids=["unknown_change", "known_change"])
 def test_granted_access_applies_despite_a_lagging_replica(
     read_rule: Rule, lagging_replica_reads: list[str], bob: User, is_change_known: bool
 ):
@@ -116,7 +116,7 @@ def test_new_column_is_known_despite_a_lagging_replica(read_rule: Rule, lagging_
 
 @pytest.fixture
 def failing_replica(lagging_replica_reads: list[str], monkeypatch: Any) -> Callable[[Exception | None], None]:
-    """Makes the replica fail with an error when a list is read."""
+    """A function that makes lists on the replica fail with an error."""
     original_fetch = statement_runner.fetch_bytes
 
     def fail_with(error: Exception | None) -> None:
@@ -132,7 +132,7 @@ def failing_replica(lagging_replica_reads: list[str], monkeypatch: Any) -> Calla
 
 @pytest.mark.parametrize("cause", [errors.SerializationFailure(), errors.AdminShutdown(), None],
                          ids=["conflict_with_recovery", "shutdown", "lost_connection"])  # fmt: skip
-def test_list_comes_from_the_primary_if_the_replica_fails_during_it(
+def test_primary_is_used_if_the_replica_fails_during_a_list(
     failing_replica: Callable[[Exception | None], None], bob: User, cause: Exception | None
 ):
     failing_replica(cause)
@@ -140,13 +140,13 @@ def test_list_comes_from_the_primary_if_the_replica_fails_during_it(
     assert column_values(response, "name") == ["a"] and response["X-Total-Count"] == "1"
 
 
-def test_time_limit_on_the_replica_is_not_used_twice(
+def test_timeout_on_the_replica_is_not_retried_on_the_primary(
     failing_replica: Callable[[Exception | None], None], lagging_replica_reads: list[str], bob: User
 ):
     failing_replica(errors.QueryCanceled())
     lagging_replica_reads.clear()
     assert read_from_replica(bob, fields="name").status_code in (422, 503)
-    assert lagging_replica_reads == ["default", statement_runner.REPLICA], "only versions were read"
+    assert lagging_replica_reads == ["default", statement_runner.REPLICA], "the list was not read again"
 
 
 def test_unavailable_replica_is_not_used_for_5_seconds(

@@ -35,7 +35,7 @@ def dora(db: Any) -> User:
 
 @pytest.fixture
 def laptop_tables(db: Any) -> None:
-    """Two devices, one of them a laptop; nobody may read them yet."""
+    """Two devices, one of them a laptop, without rules."""
     table("device")
     field("device", "name")
     field("device", "owner", target="user")
@@ -100,7 +100,7 @@ class TestRecordRuleLevels:
     @pytest.mark.parametrize("operation", ["create", "write", "delete"])
     def test_rule_applies_only_to_its_operation(self, laptop_tables: None, bob: User, operation: str):
         rule(operation, "device")
-        assert readable_names(bob) == [], "it is there, and nothing is read"
+        assert readable_names(bob) == [], "the table is known, but not readable"
 
     def test_inactive_rule_is_ignored(self, laptop_tables: None, bob: User):
         rule("read", "device", roles=["other"], active=False)
@@ -115,7 +115,7 @@ class TestColumnRuleLevels:
 
     def test_first_level_with_a_rule_decides(self, laptop_tables: None, bob: User):
         rule("read", "device")
-        assert readable_names(bob, "laptop") == ["Slim"], "a column without rule is allowed where the record is"
+        assert readable_names(bob, "laptop") == ["Slim"], "without rules, columns are readable"
         # From the last level to the first: each one overrides the rules before.
         for number, (owner, name) in enumerate(reversed(self.LEVELS)):
             is_closed = number % 2 == 0
@@ -154,7 +154,7 @@ class TestColumnRuleLevels:
 class TestAdministrators:
     def test_administrators_bypass_rules_by_default(self, laptop_tables: None, alice: User):
         admin_rule = rule("read", "device", roles=["other"], admin_overrides=False)
-        assert readable_names(alice) == [], "it is there: the other operations have no rule"
+        assert readable_names(alice) == [], "known, as other operations have no rule"
         rule("read", "device", condition="name=Lamp", admin_overrides=False)
         assert readable_names(alice) == ["Lamp"]
         admin_rule.admin_overrides = True
@@ -216,7 +216,7 @@ class TestRoles:
         assert readable_names(api(dora, scope=["auditor"])) == ["-", "-"]
         role("other")
         assert readable_names(api(dora, scope=["auditor", "other", "admin"])) == ["-", "-"]
-        assert readable_names(api(alice, scope=["auditor"])) == ["-", "-"], "less than admin"
+        assert readable_names(api(alice, scope=["auditor"])) == ["-", "-"], "fewer roles than admin"
         # A key loses the roles that its user loses.
         scoped_caller = api(dora, scope=["auditor"])
         dora.grants.filter(role__name="auditor").delete()
@@ -323,7 +323,7 @@ class TestBrokenRules:
             assert readable_names(bob) == ["-", "-"], condition
 
     def test_broken_child_rules_reveal_no_column(self, laptop_tables: None, bob: User):
-        """Only laptops could show the column, and nobody sees a laptop."""
+        """Only laptops could show the column, and no one sees a laptop."""
         rule("read", "device")
         rule("read", "device", "name", roles=["nobody"])
         broken_rule = rule("read", "laptop", condition="memory=1")
@@ -333,7 +333,7 @@ class TestBrokenRules:
 
         assert error_of(api(bob).get("device", fields="name"))[:2] == (400, "no_fields")
 
-    def test_rule_with_deleted_roles_applies_to_nobody(self, laptop_tables: None, bob: User):  # B74
+    def test_rule_with_deleted_roles_applies_to_no_one(self, laptop_tables: None, bob: User):  # B74
         new_rule = rule("read", "device", roles=["auditor"])
         rule("read", "laptop", roles=["other"])
         Role.objects.get(name="auditor").delete()

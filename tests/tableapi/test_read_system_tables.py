@@ -1,4 +1,4 @@
-"""The product's own tables: what the shipped rules let users read, and what nobody can read."""
+"""The product's own tables: what the shipped rules let users read, and what is never readable."""
 
 from typing import Any
 
@@ -83,7 +83,7 @@ ADMIN_TABLES = (
 )  # fmt: skip
 
 
-def test_everything_else_is_for_administrators(alice: User, bob: User):  # B27 B75
+def test_all_other_tables_require_administrators(alice: User, bob: User):  # B27 B75
     missing_response = api(bob).get("nothing")
     for name in ADMIN_TABLES:
         hidden_response = api(bob).get(name)

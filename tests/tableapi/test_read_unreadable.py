@@ -95,8 +95,8 @@ def shop_records(db: Any) -> dict[str, str]:
     return values
 
 
-def error_like_unknown(caller: Any, path: str, query: str, name: str, unknown_name: str) -> tuple[int, str, str | None]:
-    """The error for a column name, which must equal that for an unknown name of the same length."""
+def probe_error(caller: Any, path: str, query: str, name: str, unknown_name: str) -> tuple[int, str, str | None]:
+    """The error for a hidden column; fails unless an unknown name of the same length gets the same response."""
     assert len(name) == len(unknown_name)
     hidden_response = caller.get(path, query=query.replace("NAME", name))
     missing_response = caller.get(path, query=query.replace("NAME", unknown_name))
@@ -112,7 +112,7 @@ def error_like_unknown(caller: Any, path: str, query: str, name: str, unknown_na
 def test_unreadable_column_is_like_an_unknown_one(shop_records: Any, bob: User, name: str, unknown_name: str):
     caller = api(bob, credential="key")  # B01 B02 B15 B18 B19
     for query in PROBE_QUERIES:
-        status, code, _ = error_like_unknown(caller, "device", query, name, unknown_name)
+        status, code, _ = probe_error(caller, "device", query, name, unknown_name)
         assert (status, code) == (400, "unknown_field"), query
 
 
@@ -122,10 +122,7 @@ def test_permitted_caller_can_query_the_column(shop_records: Any, bob: User):
     assert column_values(api(bob).get("device", query="ORDERBYDESCsecret_a", fields="name"), "name") == ["Moon", "Lamp"]
     assert column_values(
         api(bob).get("device", query="ORDERBYDESCmaker.rating", fields="maker.rating"), "maker.rating"
-    ) == [
-        None,
-        5,
-    ]
+    ) == [None, 5]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +141,7 @@ def test_permitted_caller_can_query_the_column(shop_records: Any, bob: User):
 def test_path_through_a_hidden_column_is_unknown(shop_records: Any, bob: User, name: str, unknown_name: str):
     caller = api(bob, credential="key")
     for query in ("NAME=a", "NAME!=a", "NAMEISEMPTY", "NAMEANYTHING", "ORDERBYNAME", "nameSAMEASNAME", "NAMEIN1,2"):
-        status, code, _ = error_like_unknown(caller, "device", query, name, unknown_name)
+        status, code, _ = probe_error(caller, "device", query, name, unknown_name)
         assert (status, code) == (400, "unknown_field"), query
     response = caller.get("device", fields=f"name,{name}")
     assert response["X-Ignored-Fields"] == name and list(data_of(response)[0]) == ["name"]
@@ -168,7 +165,7 @@ class TestHiddenRecords:
         lamp, moon = data_of(response)
         assert (lamp["maker.name"], lamp["maker.is_open"]) == ("Lux", True)
         assert (moon["maker.name"], moon["maker.sys_id"], moon["maker.is_open"]) == (None, None, None)
-        assert moon["maker"]["value"] == shop_records["nox"], "the id is the device's own value"
+        assert moon["maker"]["value"] == shop_records["nox"], "the id belongs to the device"
 
     @pytest.mark.parametrize(
         ("query", "expected"),
@@ -227,7 +224,7 @@ class TestHiddenRecords:
                 assert moon["vault"] in (None, dict.fromkeys(("value", "display_value", "link")[: 3 - without_links]))
                 assert (shop_records["gold"] in str(lamp["vault"])) is not (display_value == 1 and without_links == 1)
 
-    def test_column_that_is_hidden_hides_its_reference(self, shop_records: Any, bob: User, alice: User):  # B10
+    def test_hidden_reference_column_is_omitted(self, shop_records: Any, bob: User, alice: User):  # B10
         for options in ({}, {"display_value": "all"}, {"display_value": 1}):
             assert all("secret_r" not in record for record in data_of(api(bob).get("device", **options)))
         assert "secret_r" in data_of(api(alice).get("device"))[0]
@@ -256,7 +253,7 @@ class TestLists:
         assert api(bob).get("number", count="estimated")["X-Total-Count"] == "10"
         assert "Link" not in api(bob).get("number", limit=10)
 
-    def test_hidden_records_shift_no_page(self, visible_numbers: list[str], bob: User):  # B13
+    def test_hidden_records_do_not_shift_pages(self, visible_numbers: list[str], bob: User):  # B13
         pages_before = [api(bob).get("number", limit=4, page=page).content for page in (1, 2, 3)]
         for value in range(-5, 30):
             record("number", sys_id=f"0{value + 5}", value=value, is_open=False)
@@ -269,12 +266,12 @@ class TestLists:
         result = column_values(api(bob).get("device", fields="sys_id"), "sys_id")
         assert result == [first_device, shop_records["lamp"], shop_records["moon"], last_device]
 
-    def test_view_reveals_nothing_more(self, shop_records: Any, bob: User):  # B09
+    def test_view_reveals_no_hidden_columns(self, shop_records: Any, bob: User):  # B09
         view("device", "all", "name", "secret_a", "vault.name", "maker.rating", "maker.name")
         assert list(data_of(api(bob).get("device", view="all"))[0]) == ["name", "maker.name"]
 
 
-class TestColumnsThatDependOnTheRecord:
+class TestConditionallyReadableColumns:
     """Only the prices of open items can be read; all others are null."""
 
     @pytest.fixture

@@ -196,7 +196,7 @@ def test_converted_text_is_returned_as_plain_text(gadget: None, bob: User, alice
     assert read_one(bob, plain_note)["notes"] == "1 &lt; 2 &amp; &lt;b&gt;x&lt;/b&gt;"
     assert read_one(bob, formatted_note)["notes"] == "<p>Some <b>text</b></p>"
     records = data_of(api(bob).get("gadget", query="notesLIKE<b>", fields="sys_id"))
-    assert records == [{"sys_id": plain_note}], "filters look at the plain text"
+    assert records == [{"sys_id": plain_note}], "filters compare the plain text"
 
 
 def test_secrets_are_never_returned(gadget: None, alice: User):  # B28

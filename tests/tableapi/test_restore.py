@@ -1,4 +1,4 @@
-"""Restoring deleted records from the Record Deletion Log."""
+"""Restoring deleted records from the deletion log."""
 
 import pytest
 
@@ -38,35 +38,35 @@ VALUES = {"name": "Lamp", "rank": 0, "on": False, "data": {"a": [1, None]}, "at"
           "notes": "<p>Hello</p>"}  # fmt: skip
 
 
-def delete(user: User, sys_id: str) -> str:
+def delete_device(user: User, sys_id: str) -> str:
     assert api(user).delete(f"device/{sys_id}").status_code == 200
     return DeletionLogEntry.objects.get(record_id=sys_id).pk
 
 
-def test_record_returns_with_its_values_comments_and_attachments(alice: User):
+def test_record_is_restored_with_values_comments_and_attachments(alice: User):
     created = data_of(api(alice).post("device", {**VALUES, "pin": "1234", "owners": [alice.pk]}))[0]
     sys_id = created["sys_id"]
     api(alice).post(f"device/{sys_id}/comments", {"text": "a"})
     api(alice).post(f"device/{sys_id}/attachments?file_name=a", b"abc", headers={"Content-Type": "a/b"})
-    entry = delete(alice, sys_id)
+    entry = delete_device(alice, sys_id)
 
     restored = api(alice).post(f"{PATH}{entry}")
 
     assert restored.status_code == 201
     assert data_of(restored) == [{"sys_id": sys_id, "table": "device", "emptied_references": 0, "lost_references": []}]
-    now = data_of(api(alice).get(f"device/{sys_id}"))[0]
-    changed = {name for name in created if created[name] != now[name]}
-    assert changed <= {"sys_updated_at", "sys_version"} and now["sys_version"] == created["sys_version"] + 1
+    record_after = data_of(api(alice).get(f"device/{sys_id}"))[0]
+    changed = {name for name in created if created[name] != record_after[name]}
+    assert changed <= {"sys_updated_at", "sys_version"} and record_after["sys_version"] == created["sys_version"] + 1
     assert [entry["text"] for entry in data_of(api(alice).get(f"device/{sys_id}/comments"))] == ["a"]
     (attachment,) = data_of(api(alice).get(f"device/{sys_id}/attachments"))
     content = api(alice).get(f"device/{sys_id}/attachments/{attachment['sys_id']}/content")
     assert b"".join(content) == b"abc"
 
 
-def test_text_that_became_html_is_sanitized(alice: User):
+def test_text_of_a_column_converted_to_html_is_sanitized(alice: User):
     column = field("device", "remark", "text")
     sys_id = record("device", remark="<img src=x onerror=alert(1)><b>Hi</b>")
-    entry = delete(alice, sys_id)
+    entry = delete_device(alice, sys_id)
     column.type = "wysiwyg"
     saving.save_column(column)
     properties.put(properties.WYSIWYG_COLUMNS, column.pk)
@@ -76,10 +76,10 @@ def test_text_that_became_html_is_sanitized(alice: User):
     assert "<" not in shown.replace("<br>", "") and "Hi" in shown
 
 
-def test_value_that_no_longer_fits_is_left_out_and_named(alice: User):
+def test_value_that_no_longer_fits_is_omitted_and_reported(alice: User):
     column = field("device", "size", "string")
     sys_id = record("device", size="large", code="kept")
-    entry = delete(alice, sys_id)
+    entry = delete_device(alice, sys_id)
     column.delete()
     field("device", "size", "integer")
     catalogue_loader.reload_if_changed()
@@ -96,17 +96,17 @@ def test_emptied_references_are_counted_and_stay_empty(alice: User):
     parent = record("device", name="parent")
     child = record("device", name="child", parent=parent)
     record("part", device=parent, devices=[parent, child])
-    entry = delete(alice, parent)
+    entry = delete_device(alice, parent)
 
     assert data_of(api(alice).post(f"{PATH}{entry}"))[0]["emptied_references"] == 3
     assert data_of(api(alice).get(f"device/{child}"))[0]["parent"] is None
 
 
-def test_references_to_what_is_gone_are_left_out_and_named(alice: User, bob: User):
+def test_references_to_deleted_records_are_omitted_and_reported(alice: User, bob: User):
     parent = record("device", name="parent")
     child = record("device", name="child", parent=parent, owners=[alice.pk, bob.pk])
-    entry = delete(alice, child)
-    delete(alice, parent)
+    entry = delete_device(alice, child)
+    delete_device(alice, parent)
     bob.delete()
 
     assert data_of(api(alice).post(f"{PATH}{entry}"))[0]["lost_references"] == ["owners", "parent"]
@@ -114,20 +114,20 @@ def test_references_to_what_is_gone_are_left_out_and_named(alice: User, bob: Use
     assert restored["parent"] is None and restored["owners"] == [alice.pk]
 
 
-def test_taken_id_or_unique_value_is_a_conflict(alice: User):
+def test_used_id_or_unique_value_is_a_conflict(alice: User):
     lamp = data_of(api(alice).post("device", VALUES))[0]["sys_id"]
-    entry = delete(alice, lamp)
+    entry = delete_device(alice, lamp)
     other = data_of(api(alice).post("device", {"code": "c"}))[0]["sys_id"]
 
     assert error_of(api(alice).post(f"{PATH}{entry}"))[:2] == (409, "duplicate")
     assert api(alice).get(f"device/{lamp}").status_code == 404
-    delete(alice, other)
+    delete_device(alice, other)
     assert api(alice).post(f"{PATH}{entry}").status_code == 201
     assert error_of(api(alice).post(f"{PATH}{entry}"))[:2] == (409, "duplicate")
 
 
-def test_only_administrators_restore(alice: User, bob: User):
-    entry = delete(alice, record("device", name="Lamp"))
+def test_only_administrators_can_restore(alice: User, bob: User):
+    entry = delete_device(alice, record("device", name="Lamp"))
 
     for deletion in (entry, "0" * 18):
         assert error_of(api(bob).post(f"{PATH}{deletion}"))[:2] == (403, "access_denied")
@@ -135,13 +135,13 @@ def test_only_administrators_restore(alice: User, bob: User):
 
 
 def test_record_of_a_dropped_table_is_a_conflict(device: Table, alice: User):
-    entry = delete(alice, record("device", name="Lamp"))
+    entry = delete_device(alice, record("device", name="Lamp"))
     device.delete()
 
     assert error_of(api(alice).post(f"{PATH}{entry}"))[:2] == (409, "conflict")
 
 
-def test_user_returns_without_a_password(alice: User, bob: User):
+def test_user_is_restored_without_a_password(alice: User, bob: User):
     api(alice).delete(f"user/{bob.pk}")
     entry = DeletionLogEntry.objects.get(record_id=bob.pk, table="user").pk
 

@@ -34,7 +34,7 @@ class TestRules:
         rule = Rule.objects.get(table__name="task")
         assert (rule.roles, rule.admin_overrides) == ([role.pk], False)
         assert "itil" in page_text(as_alice.get("/admin/tableapi/rule/?q=task"))
-        assert "cannot use the index" in page_text(as_alice.get(page_path("rule", rule)))
+        assert "cannot use the column" in page_text(as_alice.get(page_path("rule", rule)))
 
     @pytest.mark.parametrize(
         ("values", "sentence"),
@@ -134,7 +134,7 @@ class TestRules:
             as_alice.post("/admin/accounts/role/", form),
         ):
             text = page_text(response)
-            assert "the access rule “read task for desk”, which will apply to nobody" in text
+            assert "the access rule “read task for desk”, which will no longer apply to anyone" in text
             assert "the access rule “read task.state for desk, itil”, which will apply only to its other roles" in text
             assert "the access rule “read task.number" not in text
 
@@ -194,7 +194,7 @@ class TestRules:
         saving.save_rule(Rule(operation="read", table=Table.objects.get(name="task"), roles=[role.pk]))
         role.delete()
 
-        assert "nobody (all roles were deleted)" in page_text(as_alice.get("/admin/tableapi/rule/?q=task"))
+        assert "no one (all roles were deleted)" in page_text(as_alice.get("/admin/tableapi/rule/?q=task"))
 
     def test_rule_with_a_dropped_column_is_marked(self, as_alice: Client):  # B74
         task = Table.objects.get(name="task")

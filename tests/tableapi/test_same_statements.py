@@ -1,4 +1,4 @@
-"""A hidden record and a missing one cost the same work, so response times reveal nothing."""
+"""Requests for hidden and missing records run the same statements, so response times reveal nothing."""
 
 import re
 from collections.abc import Callable
@@ -39,7 +39,7 @@ REQUESTS: dict[str, Callable[[ApiClient, str], Any]] = {
 
 @pytest.fixture
 def hidden_lamp(bob: User) -> str:
-    """A device that a rule hides from Bob, who may do everything with the others."""
+    """A device that is hidden from Bob, who may do everything with the others."""
     table("device")
     field("device", "name")
     field("device", "owner", target="user")
@@ -54,7 +54,7 @@ def test_hidden_and_missing_records_run_the_same_statements(
     hidden_lamp: str, bob: User, send_request: Callable[[ApiClient, str], Any]
 ):  # B21
     caller = api(bob, credential="key")
-    send_request(caller, "device/1")  # loads the caches of the process
+    send_request(caller, "device/1")  # fills the caches of the process
     with captured_statements() as hidden_statements:
         hidden_response = send_request(caller, f"device/{hidden_lamp}")
     with captured_statements() as missing_statements:
@@ -92,7 +92,7 @@ class TestHiddenVersion:
         self, visible_lamps: list[str], bob: User, send_request: Callable[[ApiClient, str], Any]
     ):
         caller = api(bob, credential="key")
-        send_request(caller, "device/1")  # loads the caches of the process
+        send_request(caller, "device/1")  # fills the caches of the process
         results = []
         for lamp in visible_lamps:
             with captured_statements() as statements:

@@ -27,7 +27,7 @@ def device() -> Table:
     return make_table("device")
 
 
-def test_every_model_of_the_catalogue_has_its_save_function():
+def test_every_catalogue_model_has_a_save_function():
     assert set(CatalogueRecord.__subclasses__()) == set(CATALOGUE_MODELS)
     assert all(type(savers.saver_of(model)) is not RecordSaver for model in CATALOGUE_MODELS)
 
@@ -52,7 +52,7 @@ def test_plain_save_of_a_stored_column_changes_nothing(device: Table):
     assert column.refreshed().type == "text" and column_types_of("device") == columns
 
 
-def test_rows_are_saved_only_with_their_checks():
+def test_rows_are_never_saved_without_validation():
     """No other module of the product calls `save_row`."""
     callers = {
         str(path.relative_to(PRODUCT_ROOT))
@@ -64,8 +64,8 @@ def test_rows_are_saved_only_with_their_checks():
     assert callers == {"tableapi/design/saving.py"}
 
 
-class TestPathThatBecameInvalid:
-    """A second column with the path is refused as invalid, and not as a duplicate too."""
+class TestInvalidStoredPath:
+    """A second view column with the path is refused as invalid, but not as a duplicate as well."""
 
     @pytest.fixture
     def view(self, device: Table) -> View:

@@ -20,11 +20,11 @@ from tests.tableapi.world import api, data_of, error_of, errors_of, field, open_
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 2, 8, 30, 15, tzinfo=UTC)
 TIME = "2026-03-02 08:30:15"
-OTHER = "sysparm_exclude_reference_link=1"
+NO_LINKS = "sysparm_exclude_reference_link=1"
 
 
 @pytest.fixture(autouse=True)
-def clock() -> Any:
+def frozen_clock() -> Any:
     with patch.object(context, "now", lambda: NOW):
         yield
 
@@ -37,7 +37,7 @@ def add_rule(column: Column, watched: Column, set_to: str, value: str = "", clea
 
 @pytest.fixture(params=["one row", "in a family"])
 def device(request: pytest.FixtureRequest) -> Table:
-    """In a family of tables, writes need several statements."""
+    """Writes to a table with a child need several statements."""
     device = table("device")
     field("device", "name")
     state = field("device", "state", choices={"1": "New", "2": "Open", "5": "Closed"})
@@ -51,40 +51,40 @@ def device(request: pytest.FixtureRequest) -> Table:
     return device
 
 
-def set_values(record: dict[str, Any]) -> tuple[Any, ...]:
+def rule_values(record: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(record[name] for name in ("changed_at", "closed_at", "closed_by", "was_open"))
 
 
-def change(user: User, sys_id: str, body: dict[str, Any], method: str = "patch") -> dict[str, Any]:
-    return data_of(getattr(api(user), method)(f"device/{sys_id}?{OTHER}", body))[0]
+def change_device(user: User, sys_id: str, body: dict[str, Any], method: str = "patch") -> dict[str, Any]:
+    return data_of(getattr(api(user), method)(f"device/{sys_id}?{NO_LINKS}", body))[0]
 
 
-def test_change_sets_and_clears(device: Table, alice: User, bob: User):
-    created = data_of(api(bob).post(f"device?{OTHER}", {"name": "a", "state": "1"}))[0]
-    assert set_values(created) == (TIME, None, None, None)
+def test_rules_set_and_clear_columns(device: Table, alice: User, bob: User):
+    created = data_of(api(bob).post(f"device?{NO_LINKS}", {"name": "a", "state": "1"}))[0]
+    assert rule_values(created) == (TIME, None, None, None)
     sys_id = created["sys_id"]
     later = NOW + timedelta(hours=1)
     with patch.object(context, "now", lambda: later):
-        assert set_values(change(bob, sys_id, {"name": "b"})) == (TIME, None, None, None)
-        assert set_values(change(bob, sys_id, {"state": "1"})) == (TIME, None, None, None)
-        assert set_values(change(bob, sys_id, {"state": "2"})) == ("2026-03-02 09:30:15", None, None, True)
-    assert set_values(change(alice, sys_id, {"state": "5", "name": "c"})) == (TIME, TIME, alice.pk, True)
-    assert set_values(change(bob, sys_id, {"state": "5"})) == (TIME, TIME, alice.pk, True)
-    assert set_values(change(bob, sys_id, {"state": "1"}, "put")) == (TIME, None, None, True)
-    assert set_values(change(bob, sys_id, {"state": None})) == (TIME, None, None, True)
+        assert rule_values(change_device(bob, sys_id, {"name": "b"})) == (TIME, None, None, None)
+        assert rule_values(change_device(bob, sys_id, {"state": "1"})) == (TIME, None, None, None)
+        assert rule_values(change_device(bob, sys_id, {"state": "2"})) == ("2026-03-02 09:30:15", None, None, True)
+    assert rule_values(change_device(alice, sys_id, {"state": "5", "name": "c"})) == (TIME, TIME, alice.pk, True)
+    assert rule_values(change_device(bob, sys_id, {"state": "5"})) == (TIME, TIME, alice.pk, True)
+    assert rule_values(change_device(bob, sys_id, {"state": "1"}, "put")) == (TIME, None, None, True)
+    assert rule_values(change_device(bob, sys_id, {"state": None})) == (TIME, None, None, True)
 
 
-def test_new_record_can_have_the_value_already(device: Table, bob: User):
-    assert set_values(data_of(api(bob).post(f"device?{OTHER}", {"state": "5"}))[0]) == (TIME, TIME, bob.pk, None)
-    assert set_values(data_of(api(bob).post(f"device?{OTHER}", {"name": "a"}))[0]) == (None, None, None, None)
+def test_rules_apply_to_new_records(device: Table, bob: User):
+    assert rule_values(data_of(api(bob).post(f"device?{NO_LINKS}", {"state": "5"}))[0]) == (TIME, TIME, bob.pk, None)
+    assert rule_values(data_of(api(bob).post(f"device?{NO_LINKS}", {"name": "a"}))[0]) == (None, None, None, None)
     api(bob).post("/rest/v1/bulk/device", [{"state": "5"}, {"state": "1"}])
     records = data_of(api(bob).get("device", exclude_reference_link=1, query="ORDERBYsys_id"))
-    assert [set_values(item) for item in records[-2:]] == [(TIME, TIME, bob.pk, None), (TIME, None, None, None)]
+    assert [rule_values(item) for item in records[-2:]] == [(TIME, TIME, bob.pk, None), (TIME, None, None, None)]
 
 
-def test_sent_values_are_those_of_the_server(device: Table, alice: User, bob: User):
-    created = data_of(api(bob).post(f"device?{OTHER}", {"state": "5"}))[0]
-    path = f"device/{created['sys_id']}?{OTHER}"
+def test_set_columns_are_read_only_but_can_be_sent_back(device: Table, alice: User, bob: User):
+    created = data_of(api(bob).post(f"device?{NO_LINKS}", {"state": "5"}))[0]
+    path = f"device/{created['sys_id']}?{NO_LINKS}"
 
     assert errors_of(api(bob).post("device", {"closed_at": TIME})) == [(400, "read_only", "closed_at")]
     assert errors_of(api(bob).patch(path, {"closed_at": "2020-01-01 00:00:00"})) == [(400, "read_only", "closed_at")]
@@ -92,17 +92,17 @@ def test_sent_values_are_those_of_the_server(device: Table, alice: User, bob: Us
     assert data_of(api(bob).put(path, data_of(api(bob).get(path))[0]))[0]["closed_at"] == TIME
 
 
-def test_import_can_set_them(device: Table, alice: User):
+def test_import_can_set_the_columns(device: Table, alice: User):
     sent = {"state": "5", "closed_at": "2020-01-01 00:00:00"}
-    created = data_of(api(alice).post(f"device?sysparm_import=1&{OTHER}", sent))[0]
+    created = data_of(api(alice).post(f"device?sysparm_import=1&{NO_LINKS}", sent))[0]
 
-    assert set_values(created) == (TIME, "2020-01-01 00:00:00", alice.pk, None)
+    assert rule_values(created) == (TIME, "2020-01-01 00:00:00", alice.pk, None)
 
 
-def test_rules_of_the_set_column_are_not_asked_but_those_of_the_record_are(device: Table, bob: User):
+def test_set_values_bypass_column_rules_but_not_record_rules(device: Table, bob: User):
     sys_id = record("device", name="a", state="1")
     rule("write", "device", "closed_at", roles=["itil"])
-    assert change(bob, sys_id, {"state": "5"})["closed_at"] == TIME
+    assert change_device(bob, sys_id, {"state": "5"})["closed_at"] == TIME
 
     rule("write", "device", roles=["itil"])
     other = record("device", name="a", state="1")
@@ -112,10 +112,10 @@ def test_rules_of_the_set_column_are_not_asked_but_those_of_the_record_are(devic
     assert data_of(api(bob).get(f"device/{other}"))[0]["state"] == "1"
 
 
-def test_history_has_only_what_has_changed(device: Table, bob: User):
+def test_history_contains_only_changed_columns(device: Table, bob: User):
     sys_id = data_of(api(bob).post("device", {"state": "5"}))[0]["sys_id"]
-    change(bob, sys_id, {"state": "2"})
-    change(bob, sys_id, {"state": "1"})
+    change_device(bob, sys_id, {"state": "2"})
+    change_device(bob, sys_id, {"state": "1"})
     entries = data_of(api(bob).get(f"device/{sys_id}/history"))
 
     assert [sorted(entry["fields"]) for entry in entries[:2]] == [
@@ -123,21 +123,21 @@ def test_history_has_only_what_has_changed(device: Table, bob: User):
     ]  # fmt: skip
 
 
-def test_hidden_column_that_stays_the_same_is_in_no_history(device: Table, alice: User, bob: User):
-    """Or an entry of its unchanged neighbour would reveal the change."""
+def test_history_does_not_reveal_changes_of_a_hidden_column(device: Table, alice: User, bob: User):
+    """An entry for a set column that stays the same would reveal the change."""
     sys_id = data_of(api(alice).post("device", {"state": "5"}))[0]["sys_id"]
     rule("read", "device", "state", roles=["itil"])
     rule("read", "device", "was_open", roles=["itil"])
     count = len(data_of(api(bob).get(f"device/{sys_id}/history")))
-    change(alice, sys_id, {"state": "2"})
+    change_device(alice, sys_id, {"state": "2"})
     before = len(data_of(api(bob).get(f"device/{sys_id}/history")))
-    change(alice, sys_id, {"state": None})
+    change_device(alice, sys_id, {"state": None})
 
     assert before == count + 1  # closed_at was cleared
     assert len(data_of(api(bob).get(f"device/{sys_id}/history"))) == before
 
 
-def test_rule_through_the_api(alice: User, bob: User):
+def test_rule_can_be_created_and_deleted_through_the_api(alice: User, bob: User):
     table("device")
     state, at = field("device", "state"), field("device", "at", "datetime")
     open_table("device")
@@ -184,7 +184,7 @@ def test_invalid_rule_is_refused(column: str, watched: str, values: dict[str, st
     assert error in refused.value.message_dict
 
 
-def test_rules_end_with_their_column(alice: User):
+def test_rule_is_deleted_with_its_column(alice: User):
     table("device")
     state, at = field("device", "state"), field("device", "at", "datetime")
     add_rule(at, state, "javascript:gs.now()")
@@ -200,15 +200,15 @@ def test_rule_without_columns_is_refused(alice: User):
 
 
 def test_rule_whose_value_became_invalid_never_matches(alice: User, bob: User):
-    """A database that was changed in another way, or an older version, may have one."""
-    with schema_editor.as_product():
+    """A manual change to the database or an older version can leave such a rule."""
+    with schema_editor.allow_product_changes():
         Choice.objects.filter(column__table__name="task", column__name="state", value="5").delete()
     sys_id = data_of(api(alice).post("task", {"short_description": "x"}))[0]["sys_id"]
     changed = data_of(api(alice).patch(f"task/{sys_id}", {"state": "2"}))[0]
     assert changed["state_changed_at"] is not None and changed["closed_at"] is None
 
 
-def test_choice_that_a_rule_names_cannot_be_removed(alice: User):
+def test_choice_in_a_rule_cannot_be_removed(alice: User):
     choice = Choice.objects.get(column__table__name="task", column__name="state", value="5")
     for response in (
         api(alice).delete(f"sys_choice/{choice.pk}"),
@@ -218,7 +218,7 @@ def test_choice_that_a_rule_names_cannot_be_removed(alice: User):
 
 
 @pytest.mark.parametrize("change", [{"mandatory": True}, {"is_unique": True}, {"type": "wysiwyg"}])
-def test_column_that_a_rule_sets_keeps_what_the_rule_needs(change: dict[str, Any], device: Table, alice: User):
+def test_incompatible_change_of_a_set_column_is_refused(change: dict[str, Any], device: Table, alice: User):
     watched, note = field("device", "kind"), field("device", "note")
     body = {"column": note.pk, "watched": watched.pk, "value": "a", "set_to": "b"}
     assert api(alice).post("sys_set_on_change", body).status_code == 201
@@ -226,16 +226,16 @@ def test_column_that_a_rule_sets_keeps_what_the_rule_needs(change: dict[str, Any
     assert response.status_code == 422 and "set-on-change rule" in response.json()["errors"][0]["message"]
 
 
-def test_task_is_closed_by_whoever_closes_it(alice: User, bob: User):
-    task = data_of(api(alice).post(f"task?{OTHER}", {"short_description": "a"}))[0]
+def test_task_records_when_and_by_whom_it_was_closed(alice: User, bob: User):
+    task = data_of(api(alice).post(f"task?{NO_LINKS}", {"short_description": "a"}))[0]
     assert (task["state_changed_at"], task["closed_at"], task["closed_by"]) == (TIME, None, None)
-    closed = data_of(api(alice).patch(f"task/{task['sys_id']}?{OTHER}", {"state": "5"}))[0]
+    closed = data_of(api(alice).patch(f"task/{task['sys_id']}?{NO_LINKS}", {"state": "5"}))[0]
     assert (closed["closed_at"], closed["closed_by"]) == (TIME, alice.pk)
-    opened = data_of(api(alice).patch(f"task/{task['sys_id']}?{OTHER}", {"state": "2"}))[0]
+    opened = data_of(api(alice).patch(f"task/{task['sys_id']}?{NO_LINKS}", {"state": "2"}))[0]
     assert (opened["closed_at"], opened["closed_by"]) == (None, None)
 
 
-def test_changed_task_table_gets_what_fits(db: None):
+def test_changed_task_table_gets_only_fitting_rules(db: None):
     SetRule.objects.all().delete()
     Column.objects.filter(table__name="task", name="closed_by").update(mandatory=True)
     Column.objects.get(table__name="task", name="closed_at").delete()
@@ -249,15 +249,15 @@ def test_administration_saves_a_rule(as_alice: Any, device: Table):
     form = {"column": name.pk, "watched": state.pk, "value": "5", "set_to": "closed", "clears": ""}
     page = as_alice.post("/admin/tableapi/setrule/add/", form, follow=True)
     assert page.status_code == 200 and SetRule.objects.filter(column=name, set_to="closed").exists()
-    wrong = form | {"column": Column.objects.get(table=device, name="closed_at").pk}
-    assert "rule" in as_alice.post("/admin/tableapi/setrule/add/", wrong).content.decode()
+    invalid_form = form | {"column": Column.objects.get(table=device, name="closed_at").pk}
+    assert "rule" in as_alice.post("/admin/tableapi/setrule/add/", invalid_form).content.decode()
     assert as_alice.get("/admin/tableapi/setrule/").status_code == 200
 
 
 def test_change_of_a_watched_column_is_one_statement(alice: User):
     task = data_of(api(alice).post("task", {"short_description": "a"}))[0]["sys_id"]
     for state in ("2", "5", "5", "1"):
-        api(alice).patch(f"task/{task}", {"short_description": state})  # the catalogue and the key are loaded
+        api(alice).patch(f"task/{task}", {"short_description": state})  # loads the catalogue and the key
         with captured_statements() as statements:
             api(alice).patch(f"task/{task}", {"state": state, "short_description": f"changed to {state}"})
         assert len([sql for sql in statements if "records." in sql]) == 1, statements

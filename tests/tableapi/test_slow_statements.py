@@ -1,4 +1,4 @@
-"""A statement that hits its time limit is a 422; after two of them, their caller runs one request at a time."""
+"""A statement that hits its time limit gets a 422; after two of them, the user can run one request at a time."""
 
 import json
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def lamp(transactional_db: Any) -> str:
 
 @pytest.fixture
 def many_manuals(lamp: str) -> None:
-    """Long texts: a search for a missing word takes seconds."""
+    """Records with long texts, in which a search for a missing word takes seconds."""
     query_rows(
         "INSERT INTO records.device (name, manual) SELECT n, repeat('So it is. ', %s) FROM generate_series(1, %s) n",
         TEXT_LENGTH // 10, RECORD_COUNT)  # fmt: skip
@@ -48,7 +48,7 @@ def slow_search(caller: ApiClient, **options: Any) -> Any:
     return caller.get("device", query="manualLIKEnowhere", **options)
 
 
-def make_slow(user: User, count: int = 2) -> None:
+def run_slow_statements(user: User, count: int = 2) -> None:
     """Run statements that wait for a lock until they hit their time limit."""
     with held_lock("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), short_timeout("statement_timeout"):
         for _ in range(count):
@@ -60,13 +60,13 @@ def slow_statement_count(user: User) -> int:
 
 
 def backdate_slow_statements(user: User, seconds: int) -> None:
-    """Move the last slow statement so many seconds back."""
+    """Move the time of the last slow statement back."""
     query_rows('UPDATE "user" SET slow_at = slow_at - make_interval(secs => %s) WHERE sys_id = %s', seconds, user.pk)
 
 
 @contextmanager
 def running_request(user: User, lamp: str) -> Iterator[None]:
-    """A write of this user waits for the record until the end of the block, and then succeeds."""
+    """Run a write that waits for a lock until the end of the block and then succeeds."""
     with held_lock("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp):
         write_job = run_in_thread(lambda: api(user).patch(f"device/{lamp}", {"name": "b"}))
         assert waits_for_lock(write_job)
@@ -98,11 +98,11 @@ class TestResponse:
                 assert error_of(response) == TOO_SLOW_ERROR
         assert query_rows("SELECT name FROM records.device") == [("Lamp",)]
 
-    def test_answer_is_not_stored_for_an_idempotency_key(self, lamp: str, bob: User):
+    def test_response_is_not_stored_for_an_idempotency_key(self, lamp: str, bob: User):
         path, key = f"device/{lamp}", {"Idempotency-Key": "k"}
         with held_lock("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), short_timeout("statement_timeout"):
             assert error_of(api(bob).patch(path, {"name": "b"}, headers=key)) == TOO_SLOW_ERROR
-        make_slow(bob)
+        run_slow_statements(bob)
         with running_request(bob, lamp):
             assert error_of(api(bob).patch(path, {"name": "c"}, headers=key)) == TOO_MANY_ERROR
         assert api(bob).patch(path, {"name": "d"}, headers=key).status_code == 200
@@ -116,7 +116,7 @@ class TestResponse:
         assert error_of(response) == (503, "unavailable", None) and "Retry-After" in response
         assert slow_statement_count(bob) == 0
 
-    def test_statement_about_the_credentials_is_503(self, lamp: str, bob: User):
+    def test_timeout_during_authentication_is_503(self, lamp: str, bob: User):
         with held_lock('LOCK TABLE "user" IN ACCESS EXCLUSIVE MODE'), short_timeout("statement_timeout"):
             assert error_of(api(bob).get("device")) == (503, "unavailable", None)
         assert slow_statement_count(bob) == 0
@@ -138,7 +138,7 @@ class TestLimit:
     def test_user_with_slow_statements_runs_one_request_at_a_time(
         self, lamp: str, alice: User, key_caller: ApiClient, bob: User
     ):
-        make_slow(bob)
+        run_slow_statements(bob)
         browser = signed_in_client(bob)
         with running_request(bob, lamp):
             for response in (api(bob).get("device"), key_caller.get("device"), api(bob).post("device", {"name": "c"})):
@@ -152,8 +152,8 @@ class TestLimit:
         assert browser.get("/api/me").status_code == browser.get("/collections/").status_code == 200
 
     def test_account_pages_and_sign_out_are_always_served(self, lamp: str, bob: User):
-        """There the user can revoke the key that sends the slow queries."""
-        make_slow(bob)
+        """On these pages, users can revoke the key that sends slow queries."""
+        run_slow_statements(bob)
         browser = signed_in_client(bob)
         with running_request(bob, lamp):
             assert browser.get("/account/").status_code == 200
@@ -165,27 +165,27 @@ class TestLimit:
         ids=["one slow statement", "a minute later", "a clock that jumped back"],
     )
     def test_limit_requires_two_slow_statements_in_the_last_minute(self, times: int, age_s: int, lamp: str, bob: User):
-        make_slow(bob, times)
+        run_slow_statements(bob, times)
         backdate_slow_statements(bob, age_s)
         with running_request(bob, lamp):
             assert api(bob).get("device").status_code == 200
 
     def test_slow_statements_more_than_a_minute_apart_do_not_add_up(self, lamp: str, bob: User):
-        make_slow(bob, 1)
+        run_slow_statements(bob, 1)
         backdate_slow_statements(bob, 61)
-        make_slow(bob, 1)
+        run_slow_statements(bob, 1)
         with running_request(bob, lamp):
             assert api(bob).get("device").status_code == 200
 
     def test_another_slow_statement_extends_the_limit(self, lamp: str, bob: User):
-        make_slow(bob)
+        run_slow_statements(bob)
         backdate_slow_statements(bob, 50)
-        make_slow(bob, 1)
+        run_slow_statements(bob, 1)
         backdate_slow_statements(bob, 50)
         with running_request(bob, lamp):
             assert error_of(api(bob).get("device")) == TOO_MANY_ERROR
 
-    def test_process_that_saw_the_timeouts_of_a_key_limits_it_at_once(
+    def test_process_that_saw_the_timeouts_of_a_key_limits_it_without_a_query(
         self, lamp: str, bob: User, key_caller: ApiClient
     ):
         with held_lock("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), short_timeout("statement_timeout"):
@@ -197,7 +197,7 @@ class TestLimit:
         )
 
     def test_lost_connection_lets_the_next_request_run(self, lamp: str, bob: User):
-        make_slow(bob)
+        run_slow_statements(bob)
         with held_lock("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp):
             write_job = run_in_thread(lambda: api(bob).patch(f"device/{lamp}", {"name": "b"}))
             assert waits_for_lock(write_job)
@@ -207,17 +207,17 @@ class TestLimit:
             assert api(bob).get("device").status_code == 200
 
     def test_failed_request_lets_the_next_request_run(self, lamp: str, bob: User):
-        make_slow(bob)
+        run_slow_statements(bob)
         assert error_of(api(bob).get("nothing"))[0] == 404
         assert result_of(run_in_thread(lambda: api(bob).get("device"))).status_code == 200
         assert query_rows("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == [(0,)]
 
     def test_timeout_is_reported_even_if_it_cannot_be_counted(self, lamp: str, bob: User):
-        """For example on a full disk."""
+        """For example, because the disk is full."""
         query_rows("CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE disk_full; END$$")
         query_rows('CREATE TRIGGER full_disk BEFORE UPDATE ON "user" EXECUTE FUNCTION full_disk()')
         try:
-            make_slow(bob)
+            run_slow_statements(bob)
         finally:
             query_rows("DROP FUNCTION full_disk CASCADE")
         assert slow_statement_count(bob) == 0 and api(bob).get("device").status_code == 200
@@ -230,11 +230,11 @@ class TestLimit:
 
         statements_of_read()
         assert len(statements_of_read()) == 1 and "advisory" not in str(statements_of_read())
-        make_slow(bob)
+        run_slow_statements(bob)
         backdate_slow_statements(bob, 61)
         assert "advisory" not in str(statements_of_read())
 
     def test_counters_are_not_shown(self, lamp: str, alice: User, bob: User):
-        make_slow(bob)
+        run_slow_statements(bob)
         (shown_user,) = data_of(api(alice).get(f"user/{bob.pk}"))
         assert "slow" not in json.dumps(shown_user) and shown_user["sys_version"] == 0

@@ -31,7 +31,7 @@ def part(db: Any) -> Table:
 
 @pytest.fixture
 def parts(part: Table) -> dict[str, str]:
-    """Six parts of two shops."""
+    """Six parts from two shops; returns the ids of the shops by name."""
     open_table("shop")
     open_table("part")
     shops = {name: record("shop", name=name, city=city) for name, city in (("North", "Oslo"), ("South", "Rome"))}
@@ -53,7 +53,7 @@ def stats(user: User, **params: Any) -> list[dict[str, Any]]:
     return list(data_of(api(user).get(PATH, **params)))
 
 
-def test_count_is_the_count_of_the_list(parts: Any, bob: User):
+def test_count_equals_that_of_the_list(parts: Any, bob: User):
     assert stats(bob, count="true") == [{"count": 6}]
     assert stats(bob, count="true", query="quantity>5") == [{"count": 3}]
     assert stats(bob, count="true", query="quantity>500") == [{"count": 0}]
@@ -73,14 +73,14 @@ def test_aggregates_ignore_empty_values(parts: Any, bob: User):
     }
 
 
-def test_aggregates_of_nothing_are_null(parts: Any, bob: User):
+def test_aggregates_without_records_are_null(parts: Any, bob: User):
     assert stats(bob, sum_fields="quantity", min_fields="price", query="name=none") == [
         {"sum": {"quantity": None}, "min": {"price": None}}
     ]
     assert stats(bob, count="1", group_by="state", query="name=none") == []
 
 
-def test_groups_are_sorted_by_their_keys_with_empty_ones_last(parts: Any, bob: User):
+def test_groups_are_sorted_by_key_with_empty_keys_last(parts: Any, bob: User):
     assert stats(bob, count="true", group_by="state", sum_fields="quantity") == [
         {"group": {"state": "1"}, "count": 3, "sum": {"quantity": 35}},
         {"group": {"state": "2"}, "count": 2, "sum": {"quantity": 30}},
@@ -95,7 +95,7 @@ def test_groups_of_texts_ignore_case_like_queries(parts: Any, bob: User):
     assert list(counts.items()) == [("bolt", 2), ("cap", 1), ("nut", 2), ("", 1)]
 
 
-def test_groups_follow_references(parts: dict[str, str], bob: User):
+def test_groups_can_follow_references(parts: dict[str, str], bob: User):
     assert stats(bob, count="true", group_by="shop.city,shop") == [
         {"group": {"shop.city": "Oslo", "shop": parts["North"]}, "count": 3},
         {"group": {"shop.city": "Rome", "shop": parts["South"]}, "count": 2},
@@ -111,7 +111,7 @@ def test_groups_follow_references(parts: dict[str, str], bob: User):
      ("quarter", ["2025-10-01", "2026-01-01", "2026-04-01", None]),
      ("year", ["2025-01-01", "2026-01-01", None])],
 )  # fmt: skip
-def test_groups_of_periods_begin_on_their_first_day(parts: Any, bob: User, period: str, first_days: list[Any]):
+def test_groups_of_periods_are_named_by_their_first_day(parts: Any, bob: User, period: str, first_days: list[Any]):
     key = f"bought_at:{period}"
     assert [entry["group"][key] for entry in stats(bob, count="true", group_by=key)] == first_days
 
@@ -126,7 +126,7 @@ def test_display_values_of_groups(parts: dict[str, str], bob: User):
     assert groups[0] == {"state": "New", "shop": "North"} and groups[-1]["state"] is None
 
 
-def test_having_keeps_groups(parts: Any, bob: User):
+def test_having_filters_groups(parts: Any, bob: User):
     def states(having: str) -> list[Any]:
         return [entry["group"]["state"] for entry in stats(bob, count="true", group_by="state", having=having)]
 
@@ -197,7 +197,7 @@ def test_hidden_records_are_not_counted(part: Table, bob: User):
     assert stats(bob, count="true", max_fields="quantity") == [{"count": 2, "max": {"quantity": 2}}]
 
 
-def test_hidden_values_are_left_out_of_their_aggregate(parts: Any, bob: User):
+def test_hidden_values_are_excluded_from_aggregates(parts: Any, bob: User):
     rule("read", "part", "price", condition="state=1")
     assert stats(bob, count="true", max_fields="price", count_distinct_fields="price") == [
         {"count": 6, "count_distinct": {"price": 3}, "max": {"price": 1.5}}
@@ -207,14 +207,14 @@ def test_hidden_values_are_left_out_of_their_aggregate(parts: Any, bob: User):
 @pytest.mark.parametrize(
     "params", [{"group_by": "price"}, {"group_by": "name", "having": "max(price)>0"}, {"order_by": "sum(price)"}]
 )
-def test_rows_with_a_hidden_value_are_left_out_where_it_decides(parts: Any, bob: User, params: dict[str, str]):
+def test_rows_are_excluded_if_groups_or_order_depend_on_a_hidden_value(parts: Any, bob: User, params: dict[str, str]):
     rule("read", "part", "price", condition="state=1")
     result = stats(bob, count="true", sum_fields="quantity", **params)
     assert sum(entry["count"] for entry in result) == 3
     assert sum(entry["sum"]["quantity"] for entry in result) == 35
 
 
-def test_rows_behind_a_hidden_record_are_left_out_of_groups(part: Table, bob: User):
+def test_rows_that_refer_to_a_hidden_record_are_excluded_from_groups(part: Table, bob: User):
     open_table("part")
     rule("read", "shop", condition="city!=Rome")
     shops = [record("shop", name=city, city=city) for city in ("Oslo", "Rome")]

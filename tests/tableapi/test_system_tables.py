@@ -82,7 +82,7 @@ def test_secrets_are_not_exposed():
     # `table_key` names the table that a comment belongs to.
     named = {*endpoint_columns, ("sys_comment", "table_key", "string")}
     result = {row for row in names if row[2] != "secret" and any(word in row[1] for word in words)}
-    assert result == named, "where a provider takes tokens and ends sessions"
+    assert result == named, "endpoints are not secret"
 
 
 def test_second_run_writes_nothing():
@@ -104,7 +104,7 @@ def test_model_changes_are_applied(monkeypatch: Any):
     system_tables.update_system_tables()
 
     assert column_options("company", "max_length") == {"name": (100,)}
-    assert Column.objects.get(table__name="company").pk == ids["name"], "rules and views keep what they name"
+    assert Column.objects.get(table__name="company").pk == ids["name"], "the column keeps its id"
     assert catalogue_version() > version_before
     monkeypatch.undo()
     system_tables.update_system_tables()
@@ -116,7 +116,7 @@ def test_table_no_longer_exposed_is_removed(monkeypatch: Any):
     system_tables.update_system_tables()
 
     assert not Table.objects.filter(name="sys_property").exists()
-    assert query_rows("SELECT count(*) > 0 FROM sys_property") == [(True,)], "only from the catalogue"
+    assert query_rows("SELECT count(*) > 0 FROM sys_property") == [(True,)], "its records are kept"
 
 
 def test_choices_are_updated(monkeypatch: Any):

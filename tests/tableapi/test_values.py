@@ -139,7 +139,7 @@ def test_invalid_values_are_refused(type: str, value: Any):
 
     error = exc_info.value
     assert (error.status, error.code, error.field) == (422, "invalid_value", "it")
-    assert error.message[0].isupper() or error.message.startswith("true"), "a sentence"
+    assert error.message[0].isupper() or error.message.startswith("true"), "messages start with a capital"
 
 
 @pytest.mark.parametrize("type", sorted(COLUMN_TYPES))
@@ -271,7 +271,7 @@ MERGE_PATCH_EXAMPLES = [  # appendix A of RFC 7396
 def test_json_is_merged(stored_value: Any, patch: Any, result: Any):
     text_before = json.dumps(stored_value)
     assert column_values.merge_patch(stored_value, patch) == result
-    assert json.dumps(stored_value) == text_before, "what was read stays as it is"
+    assert json.dumps(stored_value) == text_before, "the stored value is not modified"
 
 
 DISPLAY_EXAMPLES: list[tuple[str, Any, Any]] = [

@@ -1,4 +1,4 @@
-"""Who may write what: rules on the record before and after, rules on columns, and responses that reveal nothing."""
+"""Write permissions: record rules before and after the change, column rules, and responses that reveal nothing."""
 
 from typing import Any
 
@@ -140,7 +140,7 @@ class TestUpdate:
         for send in (api(bob).patch, api(bob).put):
             response = send(f"device/{lamp}", {"name": "x"})
             assert error_of(response) == (403, "access_denied", None)
-        assert error_of(api(bob).patch(f"device/{lamp}", {"name": "Lamp"}))[0] == 403, "although nothing would change"
+        assert error_of(api(bob).patch(f"device/{lamp}", {"name": "Lamp"}))[0] == 403, "even without a change"
         assert stored_row(lamp, "name", "sys_version") == ("Lamp", 0)
 
     def test_unreadable_record_is_404(self, lamp: str, bob: User):  # B21, B23
@@ -168,7 +168,7 @@ class TestUpdate:
         rule("write", "device", condition="state=new")
         for send in (api(bob).patch, api(bob).put):
             assert error_of(send(f"device/{lamp}", {"name": "x", "state": "closed"})) == (403, "access_denied", None)
-        assert error_of(api(bob).put(f"device/{lamp}", {"name": "x"}))[0] == 403, "left out it would be empty"
+        assert error_of(api(bob).put(f"device/{lamp}", {"name": "x"}))[0] == 403, "omitted, it would be empty"
         assert stored_row(lamp, "name", "state", "sys_version") == ("Lamp", "new", 0)
         assert api(bob).patch(f"device/{lamp}", {"name": "x"}).status_code == 200
 
@@ -194,7 +194,7 @@ class TestUpdate:
             response = send(f"device/{lamp}", {"name": "x", "state": "old"})
             assert error_of(response) == (403, "access_denied", "state")
         assert stored_row(lamp, "name", "sys_version") == ("Lamp", 0)
-        assert api(bob).patch(f"device/{lamp}", {"name": "x", "state": "new"}).status_code == 200, "it is what it was"
+        assert api(bob).patch(f"device/{lamp}", {"name": "x", "state": "new"}).status_code == 200, "unchanged value"
         assert data_of(api(bob).put(f"device/{lamp}", {"name": "y"}))[0]["state"] == "new"
 
     def test_column_permission_applies_before_and_after(self, device: Table, lamp: str, bob: User):  # B25

@@ -1,4 +1,4 @@
-"""`PATCH` changes what is sent, `PUT` replaces the record; a response can be sent back."""
+"""`PATCH` changes the sent columns, `PUT` replaces the record; both accept a response as their body."""
 
 from typing import Any
 
@@ -105,7 +105,7 @@ class TestPatch:
     def test_mandatory_value_cannot_be_cleared(self, lamp: str, bob: User):
         field("device", "code", mandatory=True)
         assert error_of(api(bob).patch(f"device/{lamp}", {"code": ""})) == (422, "mandatory", "code")
-        assert api(bob).patch(f"device/{lamp}", {"name": "x"}).status_code == 200, "it was empty before"
+        assert api(bob).patch(f"device/{lamp}", {"name": "x"}).status_code == 200, "the value was already empty"
         for body in ({"name": "y"}, {"name": "y", "code": None}):
             assert error_of(api(bob).put(f"device/{lamp}", body)) == (422, "mandatory", "code")
         data_of(api(bob).patch(f"device/{lamp}", {"code": "x"}))
@@ -175,7 +175,7 @@ class TestPut:
         rule("read", "ticket", "number", roles=["auditor"])
         assert api(bob).patch(path, {"display_name": "Own"}).status_code == 200
         (record_after,) = data_of(api(bob).put(path, {"name": "e"}))
-        assert record_after["display_name"] == "Own" and "number" not in record_after, "it does not tell the number"
+        assert record_after["display_name"] == "Own" and "number" not in record_after, "number stays hidden"
 
     def test_hidden_columns_are_never_cleared(self, lamp: str, bob: User):  # B52
         rule("read", "device", "notes", roles=["auditor"])

@@ -1,4 +1,4 @@
-"""Concurrent writes: two at once, held locks, tables that change; with separate connections."""
+"""Concurrent writes: two writers, held locks and changing tables, on separate connections."""
 
 import threading
 import time
@@ -64,7 +64,7 @@ def waits_for_lock(job: tuple[threading.Thread, list[Any]]) -> bool:
 def result_of(job: tuple[threading.Thread, list[Any]]) -> Any:
     thread, results = job
     thread.join(THREAD_TIMEOUT_S)
-    assert not thread.is_alive() and results, "the thread did not end or failed"
+    assert not thread.is_alive() and results, "the thread failed or did not end"
     return results[0]
 
 
@@ -119,11 +119,11 @@ class TestTwoWriters:
         """Two requests that read the record at the same time and change different columns."""
         lamp = record("device", name="a", colour="red", size="big")
         is_reached, release = paused_call(monkeypatch, designed_records, "update")
-        # With If-Match in a transaction, without it in one statement.
+        # With If-Match, the patch runs in a transaction; without it, in one statement.
         first_patch = run_in_thread(lambda: api(bob).patch(f"device/{lamp}", {"name": "b"}, headers={"If-Match": "*"}))
         assert is_reached.wait(THREAD_TIMEOUT_S)
         second_patch = run_in_thread(lambda: api(bob).patch(f"device/{lamp}", {"colour": "blue"}))
-        assert waits_for_lock(second_patch), "it waits for the first, which has the record"
+        assert waits_for_lock(second_patch), "it waits for the first to release the record"
         release.set()
         assert result_of(first_patch).status_code == result_of(second_patch).status_code == 200
         assert stored_values("name", "colour", "size", "sys_version") == [("b", "blue", "big", 2)]
@@ -295,11 +295,11 @@ class TestLockTimeouts:
 
 
 class TestConcurrentDesign:
-    """Another process changes the design; this process has the old catalogue."""
+    """Another process changes the design while this process has the old catalogue."""
 
     @contextmanager
     def change_in_other_process(self, change: Callable[[], Any]) -> Iterator[None]:
-        """This process keeps the catalogue from before."""
+        """Make a change while this process keeps the previous catalogue."""
         catalogue_before = catalogue_loader.reload_if_changed()
         change()
         catalogue_loader._cache.catalogue = catalogue_before

@@ -1,4 +1,4 @@
-"""Deferred tables: the request is validated at once and gets the id, and the worker creates the record."""
+"""Deferred tables: a request is validated immediately and returns the id; the worker creates the record later."""
 
 import threading
 from datetime import timedelta
@@ -143,7 +143,7 @@ class TestDeferredCreation:
         page = as_alice.get("/admin/tableapi/deferredrecord/").content.decode()
         assert failed_record.record_id in page
         create_deferred_records()
-        assert DeferredRecord.objects.get().attempts == 1, "it is not tried again"
+        assert DeferredRecord.objects.get().attempts == 1, "the failed record is not retried"
 
     def test_dropped_column_is_recorded(self, plan: Table, bob: User):
         field("plan", "note")
@@ -176,7 +176,7 @@ class TestDeferredCreation:
                 assert waiting_record.attempts == attempt and waiting_record.next_at > started_at + timedelta(seconds=9)
                 assert "hidden" not in waiting_record.error
                 tasks.create_deferred()
-                assert DeferredRecord.objects.get().attempts == attempt, "not before its time"
+                assert DeferredRecord.objects.get().attempts == attempt, "not retried before it is due"
         assert waiting_record.state == "failed"
 
     def test_record_is_created_after_a_temporary_failure(self, plan: Table, bob: User, monkeypatch: Any):

@@ -133,7 +133,7 @@ class TestReferringRecords:
         if type_name == "list":
             third_device = record("device", name="Third")
             query_rows("UPDATE records.hidden_desk SET hidden_lamp = ARRAY[%s, %s]", lamp, third_device)
-            assert api(bob).delete(f"device/{lamp}").status_code == 200, "one is left in the list"
+            assert api(bob).delete(f"device/{lamp}").status_code == 200, "the list is not empty"
             assert stored_rows("hidden_desk", "hidden_lamp") == [([third_device],)]
 
     @pytest.mark.parametrize("type_name", ["reference", "list"])
@@ -155,7 +155,7 @@ class TestReferringRecords:
         general_message = "Other records have mandatory references to this record."
         assert refusal_message() == general_message
         rule("read", "desk", condition="name=far")
-        assert refusal_message() == general_message, "there are such records, but this one cannot be read"
+        assert refusal_message() == general_message, "the referring record is unreadable"
         near_rule = rule("read", "desk", condition="name=near")
         assert refusal_message() == "Other records have mandatory references to this record: desk.lamp."
         rule("read", "room")
@@ -166,7 +166,7 @@ class TestReferringRecords:
         near_rule.delete()
         assert refusal_message() == general_message
 
-    def test_reference_to_the_parent_table_counts(self, device: Table, bob: User):
+    def test_references_to_parent_and_child_tables_are_checked(self, device: Table, bob: User):
         table("laptop", parent="device")
         record_id = record("laptop", name="X1")
         field(table("desk"), "lamps", "list", target="device")

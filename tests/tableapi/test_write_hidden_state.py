@@ -1,4 +1,4 @@
-"""Writes do not reveal what a caller may not read, and changed columns do not mislead."""
+"""Writes do not reveal what a caller may not read, and handle converted and recreated columns."""
 
 from typing import Any
 

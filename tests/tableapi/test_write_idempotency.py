@@ -42,7 +42,7 @@ def test_repeated_request_gets_the_first_response(device: Table, bob: User):  # 
     assert all(first_response[name] == second_response[name] for name in ("Location", "ETag", "Content-Type"))
     assert device_count() == 1
     assert post_device(bob, {"name": "b"}, key="two").status_code == 201
-    assert error_of(api(bob).post("device", {"name": "a"}))[0] == 409, "without a key it is another request"
+    assert error_of(api(bob).post("device", {"name": "a"}))[0] == 409, "without the key, it is a new request"
 
 
 def test_different_body_or_parameters_are_a_conflict(device: Table, bob: User):
@@ -65,7 +65,7 @@ def test_keys_are_separate_per_caller_method_and_path(device: Table, alice: User
         api(bob).delete(f"device/{lamp}", headers=KEY_HEADER),
     ]  # fmt: skip
     assert [response.status_code for response in responses] == [201, 201, 201, 200, 200, 200]
-    assert api(bob).delete(f"device/{lamp}", headers=KEY_HEADER).content == responses[-1].content, "deleted before"
+    assert api(bob).delete(f"device/{lamp}", headers=KEY_HEADER).content == responses[-1].content, "repeated deletion"
     assert device_count() == 2
 
 
@@ -118,7 +118,7 @@ def test_key_expires_after_a_day(device: Table, bob: User):
     tasks.forget_answers()
     assert IdempotentAnswer.objects.count() == 1
     IdempotentAnswer.objects.update(created_at=IdempotentAnswer.objects.get().created_at - timedelta(minutes=2))
-    assert error_of(post_device(bob, {"name": "a"})) == (409, "duplicate", "name"), "done again"
+    assert error_of(post_device(bob, {"name": "a"})) == (409, "duplicate", "name"), "executed again"
     IdempotentAnswer.objects.update(created_at=IdempotentAnswer.objects.get().created_at - idempotency.RETENTION_PERIOD)
     tasks.forget_answers()
     assert not IdempotentAnswer.objects.exists()

@@ -1,4 +1,4 @@
-"""Concurrent writes to tables of one family and to referenced records, with separate connections."""
+"""Concurrent writes to tables of one family and to referenced records, on separate connections."""
 
 from collections.abc import Callable
 from functools import partial
@@ -49,7 +49,7 @@ class TestConcurrentChanges:
         first_patch = run_in_thread(lambda: api(bob).patch(f"laptop/{laptop}", {"notes": {"a": 1}}))
         assert is_reached.wait(THREAD_TIMEOUT_S)
         second_patch = run_in_thread(lambda: api(bob).patch(f"laptop/{laptop}", {"notes": {"b": 2}}))
-        assert waits_for_lock(second_patch), "it waits for the first"
+        assert waits_for_lock(second_patch), "it waits for the first patch"
         release.set()
         assert result_of(first_patch).status_code == result_of(second_patch).status_code == 200
         (stored_record,) = data_of(api(bob).get(f"laptop/{laptop}"))
@@ -117,7 +117,7 @@ def test_deletion_waits_for_a_concurrent_list_write(laptop: str, bob: User, monk
     reference = run_in_thread(lambda: api(bob).post("loan", {"laptops": [laptop]}))
     assert is_reached.wait(THREAD_TIMEOUT_S)
     deletion = run_in_thread(lambda: api(bob).delete(f"laptop/{laptop}"))
-    assert waits_for_lock(deletion), "it waits for the list"
+    assert waits_for_lock(deletion), "it waits for the write of the list"
     release.set()
     assert result_of(reference).status_code == 201
     assert result_of(deletion).status_code == 200
@@ -146,7 +146,7 @@ class TestRecreatedColumn:
         ]  # fmt: skip
         return [data_of(response)[0]["worth"] for response in responses]
 
-    @pytest.mark.parametrize("is_change_known", [False, True], ids=["unknown_yet", "known_already"])
+    @pytest.mark.parametrize("is_change_known", [False, True], ids=["unknown_change", "known_change"])
     @pytest.mark.parametrize(
         ("type_name", "value"), [("string", "dear"), ("boolean", True), ("date", "2030-01-02"), ("decimal", 1.5)]
     )

@@ -1,4 +1,4 @@
-"""Writes that are one statement have the same results as those in a transaction."""
+"""Writes in a single statement have the same results as writes in a transaction."""
 
 import json
 from typing import Any
@@ -48,7 +48,7 @@ def device(closed_device: Table) -> Table:
 
 @pytest.fixture
 def use_transactions(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A function after which every write runs in a transaction."""
+    """A function that makes every later write run in a transaction."""
 
     def switch_to_transactions() -> None:
         monkeypatch.setattr(single_statement, "_run", lambda *_, **__: None)
@@ -76,7 +76,7 @@ STORED_QUERY = "SELECT name, colour, rank, bought_at, sys_version, sys_created_b
     [{}, {"name": "Lamp"}, {"name": "Lamp", "rank": 3, "bought_at": "2026-01-02 03:04:05"}, {"name": "", "rank": None},
      {"rank": "many"}, {"none": 1}, {"sys_version": 3}, {"maker": "0" * 18}, {"code": "taken"}],
 )  # fmt: skip
-def test_created_record_is_the_same(device: Table, bob: User, use_transactions: Any, body: dict[str, Any]):
+def test_transaction_creates_the_same_record(device: Table, bob: User, use_transactions: Any, body: dict[str, Any]):
     record("device", code="taken")
     response = api(bob).post("device", body)
     stored_row = query_rows(
@@ -96,7 +96,7 @@ def test_created_record_is_the_same(device: Table, bob: User, use_transactions: 
      {"name": ""}, {"bought_at": "2026-01-02 03:04:05", "name": "Chair"}, {"rank": "many"}, {"number": "DEV1"},
      {"code": "taken"}, {"maker": "0" * 18}, {}],
 )  # fmt: skip
-def test_changed_record_is_the_same(device: Table, bob: User, use_transactions: Any, body: dict[str, Any]):
+def test_transaction_makes_the_same_change(device: Table, bob: User, use_transactions: Any, body: dict[str, Any]):
     record("device", code="taken")
     values = {"name": "Lamp", "rank": 1, "bought_at": "2026-01-02 03:04:05.678"}
     first_device, second_device = record("device", **values), record("device", **values)
@@ -109,7 +109,7 @@ def test_changed_record_is_the_same(device: Table, bob: User, use_transactions: 
     assert query_rows(query, first_device) == query_rows(query, second_device)
 
 
-def test_usual_writes_are_one_statement(device: Table, maker: Table, bob: User):
+def test_simple_writes_are_one_statement(device: Table, maker: Table, bob: User):
     field("device", "makers", "list", reference_table=maker)
     acme, lamp = record("maker", name="Acme"), record("device", name="Lamp")
     body = {"name": "Chair", "maker": acme}
@@ -170,7 +170,7 @@ STORED_DEVICES: list[dict[str, Any]] = [{"colour": "red", "rank": 1}, {"colour":
 
 
 def write_device(bob: User, sys_id: str | None, body: dict[str, Any]) -> tuple[Any, int]:
-    """The answer, and the number of statements on records."""
+    """The response and the number of statements on records."""
     with captured_statements() as executed_statements:
         response = api(bob).patch(f"device/{sys_id}", body) if sys_id else api(bob).post("device", body)
     return response, len([sql for sql in executed_statements if "records." in sql])
@@ -186,7 +186,7 @@ def make_rules(operation: str, column: str, condition: str) -> None:
 
 @pytest.mark.parametrize(("operation", "column"), RULE_EXAMPLES)
 @pytest.mark.parametrize("condition", CONDITION_EXAMPLES)
-def test_rule_with_a_condition_has_the_same_effect(
+def test_rule_with_a_condition_has_the_same_effect_in_a_transaction(
     closed_device: Table, bob: User, use_transactions: Any, operation: str, column: str, condition: str
 ):
     make_rules(operation, column, condition)
@@ -209,7 +209,7 @@ def test_rule_with_a_condition_has_the_same_effect(
 @pytest.mark.parametrize(
     "condition", ["maker.name=Acme", "other.name=x^ORcolour=red", "sys_version<9", "sys_updated_at>2020-01-01 00:00:00"]
 )
-def test_rule_on_other_records_or_unknown_values_requires_a_transaction(
+def test_rule_on_other_records_or_generated_values_requires_a_transaction(
     closed_device: Table, bob: User, condition: str
 ):
     make_rules("read", "", condition)
@@ -226,7 +226,7 @@ def test_rule_on_a_generated_value_is_checked(closed_device: Table, bob: User, c
     assert error_of(response)[0] == 403
 
 
-def test_guess_of_a_hidden_value_runs_as_many_statements(closed_device: Table, bob: User):
+def test_wrong_and_right_guesses_of_a_hidden_value_run_the_same_statements(closed_device: Table, bob: User):
     make_rules("read", "colour", "rank<5")
     statement_counts = set()
     for colour in ("red", "blue"):
@@ -237,7 +237,7 @@ def test_guess_of_a_hidden_value_runs_as_many_statements(closed_device: Table, b
     assert len(statement_counts) == 1
 
 
-def test_guard_through_a_self_reference_is_evaluated_after_the_write(closed_device: Table, bob: User):
+def test_column_rule_through_a_self_reference_is_evaluated_after_the_write(closed_device: Table, bob: User):
     make_rules("read", "rank", "other.colour=red")
     lamp = record("device", colour="blue", rank=1)
     query_rows("UPDATE records.device SET other = sys_id")
@@ -245,7 +245,7 @@ def test_guard_through_a_self_reference_is_evaluated_after_the_write(closed_devi
 
 
 def test_columns_of_designed_tables_have_no_defaults_in_the_database(db: Any):
-    """The condition for a new record takes omitted columns as NULL."""
+    """Conditions on a new record treat omitted columns as NULL."""
     query = """
         SELECT table_name, column_name FROM information_schema.columns
         WHERE table_schema = 'records' AND column_default IS NOT NULL AND column_name NOT LIKE 'sys\\_%%'
@@ -260,7 +260,7 @@ def test_refused_write_takes_no_number(device: Table, bob: User):
     assert int(numbers[1][3:]) == int(numbers[0][3:]) + 1
 
 
-def test_converted_text_is_shown_as_the_property_says(device: Table, bob: User):
+def test_property_determines_how_converted_text_is_shown(device: Table, bob: User):
     body = field("device", "body", "text")
     body.type = "wysiwyg"
     saving.save_column(body)

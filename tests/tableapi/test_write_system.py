@@ -63,7 +63,7 @@ class TestUserRecords:
         for send in (api(alice).put, api(alice).patch):
             (stored_record,) = data_of(api(alice).get(f"user/{bob.pk}"))
             assert data_of(send(f"user/{bob.pk}", stored_record)) == [stored_record]
-        assert bob.refreshed().has_usable_password(), "a password that is not sent stays"
+        assert bob.refreshed().has_usable_password(), "an omitted password is kept"
 
     def test_put_clears_omitted_columns(self, alice: User, bob: User):
         (record_after,) = data_of(api(alice).put(f"user/{bob.pk}", {"login": "bob", "active": False}))
@@ -74,7 +74,7 @@ class TestUserRecords:
     def test_used_login_is_a_conflict(self, alice: User, bob: User):  # B17
         assert error_of(api(alice).post("user", {"login": "bob"})) == (409, "duplicate", "login")
         assert error_of(api(alice).patch(record_path(bob), {"login": "alice"})) == (409, "duplicate", "login")
-        assert api(alice).post("user", {"login": "Bob"}).status_code == 201, "unique as spelled"
+        assert api(alice).post("user", {"login": "Bob"}).status_code == 201, "logins are case-sensitive"
 
     @pytest.mark.parametrize(
         ("body", "refusal"),
@@ -241,7 +241,7 @@ class TestDesign:
 
         (record,) = data_of(api(bob).post("device", {"name": "Lamp", "state": "1", "owner": bob.pk}))
         assert (record["number"], record["state"]) == ("DEV0000001", "1")
-        assert error_of(admin.delete(f"sys_db_table/{device['sys_id']}")) == (409, "conflict", None), "it has records"
+        assert error_of(admin.delete(f"sys_db_table/{device['sys_id']}")) == (409, "conflict", None), "it has a record"
         assert api(bob).delete(f"device/{record['sys_id']}").status_code == 200
         assert admin.delete(f"sys_db_column/{state['sys_id']}").status_code == 200
         assert "state" not in column_types_of("device")
@@ -260,14 +260,14 @@ class TestDesign:
         (denying_rule,) = data_of(
             api(alice).post("sys_acl", {"operation": "read", "table": device.pk, "condition": "name!=Lamp"})
         )
-        assert len(data_of(api(bob).get("device"))) == 1, "one rule that holds is enough"
+        assert len(data_of(api(bob).get("device"))) == 1, "one matching rule is enough"
         Rule.objects.get(table=device, condition="").delete()
         assert data_of(api(bob).get("device")) == []
         assert api(alice).delete(f"sys_acl/{denying_rule['sys_id']}").status_code == 200
         assert api(bob).get("device").status_code == 404
 
     def test_rule_can_be_changed(self, alice: User, bob: User):
-        """Also a rule for any table, which refers to no table."""
+        """This includes a rule for any table, which refers to no table."""
         device, general_rule = table("device"), rule("create", None)
         read_rule = rule("read", device)
         assert api(bob).get("device").status_code == 200
@@ -348,7 +348,7 @@ class TestDesign:
             assert error_of(response) == (422, "invalid_value", "reference_table")
 
     @pytest.mark.parametrize(("length", "type_name"), [(-5, "string"), (0, "string"), (0, "text"), (5, "integer")])
-    def test_length_has_one_bound_and_one_message(self, alice: User, length: int, type_name: str):
+    def test_invalid_length_is_refused_with_one_message(self, alice: User, length: int, type_name: str):
         base = {"table": table("device").pk, "name": "it", "label": "x"}
         response = api(alice).post("sys_db_column", base | {"type": type_name, "max_length": length})
         assert error_of(response) == (422, "invalid_value", "max_length")
@@ -385,7 +385,7 @@ class TestDesign:
         )
         query_rows("UPDATE sys_choice SET value = 'a,b' WHERE sys_id = %s", second_choice.pk)
         assert data_of(api(alice).patch(record_path(second_choice), {"label": "x"}))[0]["value"] == "a,b", (
-            "it was there before"
+            "the stored value is unchanged"
         )
         assert (
             data_of(api(alice).patch(record_path(second_choice), {"value": "2", "label": "A, b"}))[0]["label"] == "A, b"
@@ -483,7 +483,7 @@ class TestPermissions:
         assert alice.refreshed().check_password(PASSWORD)
         data_of(scoped_caller.patch(record_path(bob), {"login": "robert"}))
 
-    def test_nobody_writes_the_deletion_log(self, alice: User, bob: User):  # B73
+    def test_deletion_log_cannot_be_written(self, alice: User, bob: User):  # B73
         open_table("sys_deletion_log")
         entry = DeletionLogEntry.objects.create(table="device", record_id="1", payload={"a": 1})
         for user in (alice, bob):
@@ -507,7 +507,7 @@ class TestReferencedDeletion:
         assert api(alice).delete(record_path(acme)).status_code == 200
         assert bob.refreshed().company is None
 
-    def test_deleting_a_user_deletes_what_belongs_to_it(self, alice: User, bob: User):
+    def test_deleting_a_user_deletes_keys_roles_and_sessions(self, alice: User, bob: User):
         grant(bob, "editor")
         UserGroup.objects.create(user=bob, group=Group.objects.create(name="g"))
         caller = api(bob, credential="key")
@@ -522,7 +522,7 @@ class TestReferencedDeletion:
         payload = DeletionLogEntry.objects.get(table="user").payload
         assert payload["login"] == "bob" and "password" not in payload
 
-    def test_references_of_designed_tables_are_released(self, alice: User, bob: User):
+    def test_references_in_designed_tables_are_cleared(self, alice: User, bob: User):
         device = table("device")
         field(device, "owner", target="user")
         field(device, "users", "list", target="user")
@@ -534,7 +534,7 @@ class TestReferencedDeletion:
 
     @pytest.mark.parametrize("type_name", ["reference", "list"])
     def test_mandatory_reference_prevents_deletion(self, type_name: str, alice: User, bob: User, as_alice: Client):
-        """By the API and in the admin alike."""
+        """Both through the API and in the administration."""
         device = table("device")
         field(device, "owner", type_name, target="user", mandatory=True)
         record_id = record("device", owner=[bob.pk] if type_name == "list" else bob.pk)

@@ -1,23 +1,23 @@
-"""Short functions to create tables, rules and records, and to call the Table API as clients do.
+"""Helper functions that create tables, rules and records, and call the Table API as clients do.
 
 Calls, each with real credentials and no cookies (`api` keeps no state between requests):
 
     api(bob).get("device", query="name=Lamp", fields="name,maker.name")   GET /rest/v1/table/device?sysparm_query=…
-    api(bob).get("device?sysparm_limit=1&unknown=2")                      a query string as it is sent
+    api(bob).get("device?sysparm_limit=1&unknown=2")                      a literal query string
     api(bob).get(f"device/{lamp}", headers={"If-None-Match": tag})
     api(bob).post("device", {"name": "Lamp"}, display_value=1)            a body that is not text or bytes becomes JSON
     api(bob).put(path, body), .patch(path, body), .delete(path), .head(path), .send("TRACE", path, body)
     api(bob, credential="key"), api(bob, scope=["auditor"])               Bearer instead of Basic; a key for some roles
     api(None)                                                             an anonymous caller
 
-    data_of(response)               the records of a successful response; fails for any other response
+    data_of(response)               the records of a response; fails if it is an error
     column_values(response, "name") one column of them
     error_of(response)              (status, code, field) of an error
-    errors_of(response)             the same of every error of a response
+    errors_of(response)             the same for each error of a response
     next_page_url(response)         the URL of the next page
-    values_of_all_pages(api(bob), "device", "name", limit=2)   the values of a column over all pages, by the links
+    values_of_all_pages(api(bob), "device", "name", limit=2)   the values of a column on all pages
 
-Definitions, saved by the models so that the database changes too. Tables may be given by name:
+Definitions, which change the database as well. Tables can be given by name:
 
     table("device"), table("laptop", parent="device")                     as designs.make_table
     field("device", "price", "decimal", is_indexed=True)                  as designs.make_column
@@ -28,10 +28,10 @@ Definitions, saved by the models so that the database changes too. Tables may be
     group("Helpers", bob)
     rule("read", "device"), rule("read", None), rule("read", "device", "price", roles=["auditor"]),
     rule("write", "device", condition="state=1", admin_overrides=False, active=False)
-    open_table("device")                                                  everybody may do anything with its records
+    open_table("device")                                                  everybody may access its records
     view("device", "short", "name", "maker.name")
-    record("device", name="Lamp")                                         its sys_id; bypasses the API and its rules,
-                                                                          also for tables that extend others
+    record("device", name="Lamp")                                         returns its sys_id; bypasses API and rules;
+                                                                          works for child tables, too
 """
 
 import base64
@@ -63,7 +63,7 @@ class ApiClient:
         self.headers = dict(headers)
 
     def send(self, method: str, path: str, body: Any = None, headers: Any = None, **params: Any) -> Any:
-        """`params` are named without their `sysparm_`; a path that begins with / is taken as it is."""
+        """Pass `params` without the prefix `sysparm_`. A path that begins with / is used unchanged."""
         query = urlencode({f"sysparm_{name}": str(value) for name, value in params.items()})
         url = path if path.startswith("/") else BASE_PATH + path
         if query:
@@ -136,7 +136,7 @@ def next_page_url(response: Any) -> str:
 
 
 def values_of_all_pages(caller: ApiClient, path: str, name: str, **options: Any) -> Iterator[Any]:
-    """The values of this field on all pages, by the links."""
+    """The values of this field on all pages, following the links."""
     response = caller.get(path, **options)
     while True:
         yield from column_values(response, name)
@@ -173,7 +173,7 @@ def _find_table(table: str | Table) -> Table:
 
 
 def role(name: str, contains: Iterable[str] = ()) -> Role:
-    """The role of this name; a missing one is created."""
+    """The role of this name, created if missing."""
     result = Role.objects.filter(name=name).first() or Role(name=name)
     if contains:
         result.contains = [role(contained_name).pk for contained_name in contains]
@@ -225,7 +225,7 @@ def view(table: str | Table, name: str, *paths: str) -> View:
 
 
 def record(name: str, /, **values: Any) -> str:
-    """A record with these values, written in all tables that share it."""
+    """Insert a record into its table and all parent tables; returns its sys_id."""
     table_definition = catalogue_loader.reload_if_changed().tables[name]
     sys_id = values.pop("sys_id", None)
     for owner in reversed(table_definition.lineage):

@@ -1,4 +1,4 @@
-"""`manage.py grant LOGIN ROLE`: grants a role, also when no administrator is left."""
+"""`manage.py grant LOGIN ROLE`: grants a role, even if no administrator is left."""
 
 from typing import Any
 

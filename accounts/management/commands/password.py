@@ -30,12 +30,10 @@ class Command(BaseCommand):
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
         user.change_password(password)
-        FailedAttempts.objects.all().delete()  # keys are hashes, so those of this user cannot be told apart
-        if login == settings.ENVIRONMENT.admin_login:  # that of the first start is no longer valid
+        FailedAttempts.objects.all().delete()  # keys are hashes, so the user's counters cannot be identified
+        if login == settings.ENVIRONMENT.admin_login:  # the password of the first start is no longer valid
             (settings.DATA_FOLDER.secrets / "admin-password").unlink(missing_ok=True)
-        self.stdout.write(
-            f"Changed the password of {login} and ended all sessions of {login}. Cleared all lockouts of all users."
-        )
+        self.stdout.write(f"Changed the password and ended all sessions of {login}. Cleared the lockouts of all users.")
         if random:
             self.stdout.write(f"Password: {password}")
 
@@ -44,6 +42,6 @@ def prompt_for_password() -> str:
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\n")
     password = getpass("New password: ")
-    if getpass("Again: ") != password:
+    if getpass("Repeat new password: ") != password:
         raise CommandError("The passwords do not match.")
     return password

@@ -1,4 +1,4 @@
-"""The product's settings, with what the comparison needs."""
+"""The product's settings, with additions for the comparison."""
 
 from config.settings import *  # noqa: F403
 from config.settings import INSTALLED_APPS as PRODUCT_APPS

@@ -1,1 +1,1 @@
-"""Parsers, run in the child process. They import no other package of the product."""
+"""Parsers that run in the child process. They import no other package of the product."""

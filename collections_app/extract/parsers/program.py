@@ -1,4 +1,4 @@
-"""The program of one extraction, run in the sandbox (`system.sandbox.child`). It imports nothing else of the product.
+"""The program that extracts one file in the sandbox (`system.sandbox.child`). It imports no other product code.
 
 Arguments: the parser's name, the limits as JSON, and the folders of the installed packages. The result is JSON.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 # The name under which the modules of this folder are imported: the product's packages do not exist here.
 PACKAGE_NAME = "extract_parsers"
-# Optional dependencies that a library imports if installed and does not need here: half of its start-up time.
+# Optional dependencies that a library does not need here; importing them takes half of its start-up time.
 UNWANTED_PACKAGES = {"xlsx": ("numpy", "PIL", "defusedxml")}
 # Python opens the file of a codec at its first use. The libraries use these.
 CODECS = ("utf-8", "ascii", "latin-1", "cp437", "cp1252", "utf-16", "utf-16-le", "utf-16-be", "raw-unicode-escape")
@@ -35,7 +35,7 @@ def load_module(name: str) -> Any:
 
 
 def run_parser(parser: Any, data: bytes, limits: dict[str, Any]) -> dict[str, Any]:
-    """The parser's result, or why there is none. A library's error text stays here because it may quote the file."""
+    """Returns the parser's result or error, but never the error text of a library, because it may quote the file."""
     failures, text_writer = load_module("common.failures"), load_module("common.text_writer")
     writer = text_writer.TextWriter(limits["max_characters"])
     try:
@@ -46,17 +46,17 @@ def run_parser(parser: Any, data: bytes, limits: dict[str, Any]) -> dict[str, An
         return {"failed": error.code, "message": error.message}
     except MemoryError:
         return {"failed": "limit_memory", "message": "Reading the file required too much memory."}
-    except Exception as error:  # whatever a library raises for a file that it cannot read
+    except Exception as error:  # a library may raise anything for a file that it cannot read
         is_too_deep = isinstance(error, RecursionError) or "Excessive depth" in str(error)
         return {"failed": "damaged", "message": failures.TOO_DEEP_MESSAGE if is_too_deep else failures.DAMAGED_MESSAGE}
 
 
 def prepare(arguments: list[str]) -> Callable[[bytes], bytes]:
-    """Imports everything that the parser may need, because no file can be opened later."""
+    """Returns the function to run. Imports everything that it may need, because no file can be opened later."""
     name, limits_json, *package_folders = arguments
     sys.path += package_folders
     for package_name in UNWANTED_PACKAGES.get(name, ()):
-        sys.modules[package_name] = None  # type: ignore[assignment]  # so that importing it fails
+        sys.modules[package_name] = None  # type: ignore[assignment]  # makes its import fail
     parser = load_module(f"formats.{name}")
     load_module("common.text_writer")
     limits = json.loads(limits_json)

@@ -1,1 +1,1 @@
-"""Collection management under /api/collections, for scripts and for the pages: with key, password or session."""
+"""Management endpoints under /api/collections for scripts and pages; accept a key, a password or a session."""

@@ -118,7 +118,7 @@ class OffsetPagination(LimitOffsetPagination):
 
 
 def compute_etag(version: object) -> str:
-    """The ETag of a version; equal as long as the version is.
+    """Returns the ETag of a version; equal versions have equal ETags.
 
     >>> compute_etag({"a": 1}) == compute_etag({"a": 1}), compute_etag({"a": 1}) == compute_etag({"a": True})
     (True, False)
@@ -127,7 +127,7 @@ def compute_etag(version: object) -> str:
 
 
 def refuse_stale_etag(request: Request, current_etag: str) -> None:
-    """Without If-Match the last writer wins; with it nobody overwrites a change that they have not seen."""
+    """Raises PreconditionFailed if the request has an If-Match header without the current ETag."""
     tags = etags.required_tags(request)
     if tags is not None and {current_etag, etags.ANY_TAG}.isdisjoint(tags):
         raise PreconditionFailed("The resource has changed since you read it. Read it again before you change it.")

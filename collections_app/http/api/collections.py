@@ -16,7 +16,7 @@ from collections_app import access, embed
 from collections_app.documents import counts, deletion
 from collections_app.http import parameters, responses
 from collections_app.http.api import base
-from collections_app.http.api.serializers import CollectionSettingsSerializer, ManagedSerializer, role_names
+from collections_app.http.api.serializers import CollectionDetailSerializer, CollectionSettingsSerializer, role_names
 from collections_app.http.endpoints import build_search_request
 from collections_app.http.serializers import (
     PAGE_HEADERS,
@@ -45,7 +45,7 @@ class CollectionFilters(django_filters.FilterSet):  # type: ignore[misc]  # has 
 
 
 class CollectionList(base.ManagementView, GenericAPIView[Collection]):
-    serializer_class = ManagedSerializer
+    serializer_class = CollectionDetailSerializer
     pagination_class = base.OffsetPagination
     filter_backends = (base.StrictFilterBackend,)
     filterset_class = CollectionFilters
@@ -56,8 +56,8 @@ class CollectionList(base.ManagementView, GenericAPIView[Collection]):
         return access.readable_collections(self.caller())
 
     @describe(
-        "collections_list", "List collections with their settings", {200: ManagedSerializer(many=True)}, NotFound,
-        BadRequest, parameters=PAGE_HEADERS, filters=True,
+        "collections_list", "List collections with their settings", {200: CollectionDetailSerializer(many=True)},
+        NotFound, BadRequest, parameters=PAGE_HEADERS, filters=True,
     )  # fmt: skip
     def get(self, request: Request) -> Response:
         """The collections that you can read."""
@@ -65,11 +65,11 @@ class CollectionList(base.ManagementView, GenericAPIView[Collection]):
         return self.get_paginated_response(managed_collection_bodies(self.caller(), page))
 
     @describe(
-        "collections_make", "Create a collection", {201: ManagedSerializer}, NotFound, AccessDenied, Conflict,
+        "collections_make", "Create a collection", {201: CollectionDetailSerializer}, NotFound, AccessDenied, Conflict,
         parameters=[base.ETAG_HEADER], request=CollectionSettingsSerializer,
     )  # fmt: skip
     def post(self, request: Request) -> Response:
-        # Checked before the body, whose errors reveal which roles exist.
+        # Checked before the body, whose errors would reveal which roles exist.
         if not access.may_create_collections(self.caller()):
             raise AccessDenied("You are not allowed to create collections.")
         settings = CollectionSettingsSerializer(data=parameters.json_body(request))
@@ -80,19 +80,20 @@ class CollectionList(base.ManagementView, GenericAPIView[Collection]):
 
 class CollectionDetail(base.ManagementView):
     @describe(
-        "collections_read", "Read a collection", {200: ManagedSerializer}, NotFound, parameters=[base.ETAG_HEADER]
-    )
+        "collections_read", "Read a collection", {200: CollectionDetailSerializer}, NotFound,
+        parameters=[base.ETAG_HEADER],
+    )  # fmt: skip
     def get(self, request: Request, sys_id: str) -> Response:
         return settings_response(self.caller(), self.open_collection(sys_id, "read"))
 
     @describe(
-        "collections_change", "Update a collection", {200: ManagedSerializer}, *base.CHANGE_ERRORS,
+        "collections_change", "Update a collection", {200: CollectionDetailSerializer}, *base.CHANGE_ERRORS,
         parameters=[base.ETAG_HEADER, base.IF_MATCH_HEADER], request=CollectionSettingsSerializer(partial=True),
     )  # fmt: skip
     def patch(self, request: Request, sys_id: str) -> Response:
         self.open_collection(sys_id, "manage")
         try:
-            # Under the collection's lock, so that concurrent changes of other settings are kept.
+            # The lock prevents the loss of concurrent changes to other settings.
             with transaction.atomic():
                 collection = Collection.objects.select_for_update().filter(pk=sys_id, deleted_at__isnull=True).first()
                 if collection is None:
@@ -112,16 +113,16 @@ class CollectionDetail(base.ManagementView):
     def delete(self, request: Request, sys_id: str) -> Response:
         collection = self.open_collection(sys_id, "manage")
         deleted_counts = deletion.delete_collection(
-            collection, lambda stored: base.refuse_stale_etag(request, base.compute_etag(stored.sys_version))
+            collection, lambda row: base.refuse_stale_etag(request, base.compute_etag(row.sys_version))
         )
         return Response(responses.deleted_collection_body(collection, *deleted_counts))
 
 
 class ReembedCollection(base.ManagementView):
-    """Replaces the vectors with those of the default model. Searches use the old ones until all new ones are ready."""
+    """Replaces the vectors with those of the configured model. Searches use the old vectors until all are replaced."""
 
     @describe(
-        "collections_reembed", "Re-embed a collection", {202: ManagedSerializer}, NotFound, AccessDenied,
+        "collections_reembed", "Re-embed a collection", {202: CollectionDetailSerializer}, NotFound, AccessDenied,
         parameters=[base.ETAG_HEADER], request=None,
     )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
@@ -146,7 +147,7 @@ def settings_response(caller: User, collection: Collection, status: int = 200) -
 
 
 def managed_collection_bodies(caller: User, collections: Sequence[Collection]) -> list[dict[str, Any]]:
-    """The collections with their settings, counts and the caller's rights."""
+    """Returns the collections with their settings, counts and the caller's rights."""
     roles = role_names(collections)
     counts_by_id = counts.count_by_collection([collection.pk for collection in collections])
     return [

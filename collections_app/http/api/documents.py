@@ -19,13 +19,13 @@ from rest_framework.response import Response
 from collections_app.documents import deletion, storage
 from collections_app.http import load_requests, parameters, responses
 from collections_app.http.api import base
-from collections_app.http.api.serializers import ChangeSerializer, DocumentSerializer
+from collections_app.http.api.serializers import DocumentSerializer, MetadataChangeSerializer
 from collections_app.http.serializers import (
     PAGE_HEADERS,
     DeletedDocumentSerializer,
     FileLoadSerializer,
-    LoadedSerializer,
     LoadParameters,
+    LoadResponseSerializer,
 )
 from collections_app.ingest import loading, worker
 from collections_app.metadata.validation import iso_timestamp
@@ -54,7 +54,7 @@ class DocumentFilters(django_filters.FilterSet):  # type: ignore[misc]  # has no
     )
 
     def filter_by_filename(self, documents: Any, name: str, value: str) -> Any:
-        # Names are stored composed; older ones may not be.
+        # Names are stored in NFC, but older ones may be in NFD.
         composed, decomposed = (unicodedata.normalize(form, value) for form in ("NFC", "NFD"))
         return documents.filter(Q(newest__filename__icontains=composed) | Q(newest__filename__icontains=decomposed))
 
@@ -70,7 +70,7 @@ class DocumentList(base.ManagementView, GenericAPIView[Document]):
     # While the purge runs, a document may exist without its versions.
     complete_documents = Document.objects.filter(deleted_at__isnull=True, newest__generation__gte=1)
     queryset = complete_documents.select_related("newest").order_by("id")
-    body_limit = settings.COLLECTIONS["file_limit"] + uploads.FORM_BYTES
+    body_limit = settings.COLLECTIONS["file_limit"] + uploads.FORM_OVERHEAD_BYTES
 
     @describe(
         "documents_list", "List documents", {200: DocumentSerializer(many=True)}, NotFound, BadRequest,
@@ -87,7 +87,7 @@ class DocumentList(base.ManagementView, GenericAPIView[Document]):
         )
 
     @describe(
-        "documents_load", "Load a document into a collection", dict.fromkeys((200, 201, 202), LoadedSerializer),
+        "documents_load", "Load a document into a collection", dict.fromkeys((200, 201, 202), LoadResponseSerializer),
         NotFound, AccessDenied, Conflict,
         parameters=[LoadParameters.as_post_query_parameters()], request={"multipart/form-data": FileLoadSerializer},
     )  # fmt: skip
@@ -109,11 +109,11 @@ class DocumentDetail(base.ManagementView):
 
     @describe(
         "documents_change", "Replace a document's metadata", {200: DocumentSerializer}, *base.CHANGE_ERRORS,
-        parameters=[base.ETAG_HEADER, base.IF_MATCH_HEADER], request=ChangeSerializer,
+        parameters=[base.ETAG_HEADER, base.IF_MATCH_HEADER], request=MetadataChangeSerializer,
     )  # fmt: skip
     def patch(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open_collection(sys_id, "write")
-        change = ChangeSerializer(data=parameters.json_body(request))
+        change = MetadataChangeSerializer(data=parameters.json_body(request))
         change.is_valid(raise_exception=True)
         stored_document = find_document(collection, document)
 
@@ -130,10 +130,10 @@ class DocumentDetail(base.ManagementView):
         collection = self.open_collection(sys_id, "write")
         doc_id = find_document(collection, document).doc_id
 
-        def check(locked: Document) -> None:
-            if locked.pk != document:
-                raise NotFound(NO_DOCUMENT_MESSAGE)  # deleted in between, and another document has the same doc_id
-            base.refuse_stale_etag(request, content_etag(reread_newest_version(locked)))
+        def check(locked_document: Document) -> None:
+            if locked_document.pk != document:
+                raise NotFound(NO_DOCUMENT_MESSAGE)  # another document now has this doc_id
+            base.refuse_stale_etag(request, content_etag(reread_newest_version(locked_document)))
 
         chunk_count = deletion.delete_document(collection, doc_id, check)
         return Response(responses.deleted_document_body(collection, doc_id, chunk_count))
@@ -148,8 +148,8 @@ class DocumentContent(base.ManagementView):
     def get(self, request: Request, sys_id: str, document: str) -> HttpResponse:
         version = newest_version(find_document(self.open_collection(sys_id, "read"), document))
         has_body = request.method != "HEAD"
-        # In memory: the web server sends a complete response without a thread, but each slow client of a stream would
-        # block one of the four threads of a process.
+        # Not streamed: the web server sends a complete response without a thread, but each slow client of a stream
+        # would occupy one of the four threads of a process.
         content = storage.read_content(version) if has_body else b""
         if has_body and len(content) < version.size:
             raise NotFound(NO_DOCUMENT_MESSAGE)
@@ -165,7 +165,9 @@ class DocumentContent(base.ManagementView):
 class ReprocessDocument(base.ManagementView):
     """Extracts, splits and embeds the stored file again, for example after a change of the collection's settings."""
 
-    @describe("documents_reload", "Reprocess a document", {202: LoadedSerializer}, NotFound, AccessDenied, request=None)
+    @describe(
+        "documents_reload", "Reprocess a document", {202: LoadResponseSerializer}, NotFound, AccessDenied, request=None
+    )
     def post(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open_collection(sys_id, "write")
         return responses.load_response(request, loading.reprocess(self.caller(), find_document(collection, document)))
@@ -200,34 +202,34 @@ def newest_version(document: Document) -> Version:
     return document.newest
 
 
-def reread_newest_version(locked: Document) -> Version:
-    """A separate query after the lock: a join in the statement that waits for the lock would return the old version."""
-    version = Version.objects.filter(pk__in=Document.objects.filter(pk=locked.pk).values("newest")).first()
+def reread_newest_version(locked_document: Document) -> Version:
+    """Reads the newest version in a separate query, because a join in the locking query may return an old version."""
+    version = Version.objects.filter(pk__in=Document.objects.filter(pk=locked_document.pk).values("newest")).first()
     if version is None:
         raise NotFound(NO_DOCUMENT_MESSAGE)
     return version
 
 
 def content_etag(version: Version) -> str:
-    """The ETag of what callers send, content and metadata; the progress of loading does not change it."""
+    """Returns the ETag of the content and metadata. Processing the document does not change it."""
     return base.compute_etag([version.generation, version.metadata])
 
 
 def replace_metadata(document: Document, metadata: dict[str, Any], check: Callable[[Version], None]) -> Document:
-    """Replaces the metadata of the version that searches use and of the one being loaded, so that both have the new.
+    """Replaces the metadata of both the searched version and the newest version of a document.
 
-    `check` can refuse the newest version; it is called under the lock.
+    `check` is called with the newest version under the lock, and may raise an error to prevent the change.
     """
     with transaction.atomic():
         documents = Document.objects.select_for_update(no_key=True)
-        locked = documents.filter(pk=document.pk, deleted_at__isnull=True).first()
-        if locked is None:
+        locked_document = documents.filter(pk=document.pk, deleted_at__isnull=True).first()
+        if locked_document is None:
             raise NotFound(NO_DOCUMENT_MESSAGE)
-        version = reread_newest_version(locked)
+        version = reread_newest_version(locked_document)
         check(version)
-        locked.versions.filter(is_searched=True).update(metadata=metadata)
-        locked.versions.filter(pk=version.pk).update(metadata=metadata)
-        Document.objects.filter(pk=locked.pk).update(updated_at=timezone.now())
+        locked_document.versions.filter(is_searched=True).update(metadata=metadata)
+        locked_document.versions.filter(pk=version.pk).update(metadata=metadata)
+        Document.objects.filter(pk=locked_document.pk).update(updated_at=timezone.now())
     return find_document(document.collection, document.pk)
 
 
@@ -240,7 +242,7 @@ def status_response(collection: Collection, document: Document, status: int = 20
 
 
 def embedding_progress(collection: Collection, version: Version) -> dict[str, int] | None:
-    """How many passages have their vector, while the document is being embedded."""
+    """Returns the numbers of passages and of stored vectors while the document is being embedded, otherwise None."""
     if version.state != VersionState.EMBEDDING:
         return None
     embedded_count = ChunkVector.objects.filter(version=version, space=collection.space_id).count()

@@ -31,7 +31,7 @@ MAX_ROLES = 100
 
 @extend_schema_field({"type": "number", "minimum": 0, "maximum": 1})
 class WeightField(serializers.FloatField):
-    """A JSON number from 0 to 1; DRF's own would accept "nan"."""
+    """A JSON number from 0 to 1. DRF's FloatField would accept "nan"."""
 
     def to_internal_value(self, data: Any) -> float:
         try:
@@ -70,7 +70,7 @@ def check_language(configuration: str) -> str:
 
 
 def role_names(collections: Iterable[Collection]) -> dict[str, str]:
-    """The names of the roles of these collections, by id."""
+    """Returns the names of the roles of these collections by id."""
     ids = {role for collection in collections for role in (*collection.reader_roles, *collection.writer_roles)}
     return dict(Role.objects.filter(sys_id__in=ids).values_list("sys_id", "name")) if ids else {}
 
@@ -125,7 +125,7 @@ class CollectionSettingsSerializer(StrictSerializer):
 
 
 def _overlap_error(values: dict[str, Any], collection: Collection) -> dict[str, str]:
-    """The error on the field that was sent, with the stored value of the other one."""
+    """Returns the error for the field that was sent, with the stored value of the other field."""
     for field, other in (("chunk_size", "chunk_overlap"), ("chunk_overlap", "chunk_size")):
         if other not in values:
             current_text = f"The current {other} is {getattr(collection, other)}."
@@ -133,13 +133,13 @@ def _overlap_error(values: dict[str, Any], collection: Collection) -> dict[str, 
     return {"chunk_overlap": OVERLAP_TOO_LARGE}
 
 
-class ManagedSerializer(CollectionSettingsSerializer, CollectionSerializer):
+class CollectionDetailSerializer(CollectionSettingsSerializer, CollectionSerializer):
     """A collection with its settings, its counts and the caller's rights."""
 
     sys_id = serializers.CharField()
     next_embedding_model = serializers.CharField(
         allow_null=True,
-        help_text="The model of a re-embedding in progress. Searches use it when all vectors are stored.",
+        help_text="The model of a re-embedding in progress. Searches use it once all vectors are stored.",
     )
     rights = serializers.ListField(child=serializers.ChoiceField(choices=("read", "write", "manage")))
 
@@ -152,7 +152,7 @@ class MetadataField(serializers.Field[dict[str, Any], Any, dict[str, Any], Any])
         return document_metadata.validate_metadata(data)
 
 
-class ChangeSerializer(StrictSerializer):
+class MetadataChangeSerializer(StrictSerializer):
     """A change to a document."""
 
     metadata = MetadataField(help_text="The new metadata. It replaces the existing metadata.")

@@ -1,4 +1,4 @@
-"""`manage.py collections model-changed`: re-embeds collections after a model has changed without a new name."""
+"""`manage.py collections model-changed`: re-embeds collections whose model has changed but kept its name."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -34,9 +34,9 @@ class Command(BaseCommand):
 
 
 def reembed_changed_collections() -> list[Collection]:
-    """Starts to re-embed the collections whose space no model fills any more.
+    """Starts to re-embed the collections whose model has changed, and returns them.
 
-    Spaces are retired first, so that the next call finds what an interrupted one has left.
+    Their spaces are retired first, so another call can complete an interrupted one.
     """
     with transaction.atomic():
         for space in list(_changed_spaces()):
@@ -55,7 +55,7 @@ def reembed_changed_collections() -> list[Collection]:
 
 
 def _changed_spaces() -> Iterator[EmbeddingSpace]:
-    """Of the default space and those in use. The provider of the default space must be reachable."""
+    """Yields the default space and used spaces whose model has changed. The default provider must be reachable."""
     default = embed.default_space()
     if embed.is_model_changed(default):
         yield default
@@ -65,5 +65,5 @@ def _changed_spaces() -> Iterator[EmbeddingSpace]:
         try:
             if embed.is_model_changed(space):
                 yield space
-        except ServiceError:  # a model that no provider offers any more has not changed
+        except ServiceError:  # a model that is no longer available does not count as changed
             continue

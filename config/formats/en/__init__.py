@@ -1,1 +1,1 @@
-"""One spelling everywhere: the one that the API uses."""
+"""Pages use the same formats as the API."""

@@ -1,4 +1,4 @@
-"""Django reads these by name."""
+"""Settings that Django reads by name."""
 
 DATE_FORMAT = SHORT_DATE_FORMAT = "Y-m-d"
 DATETIME_FORMAT = SHORT_DATETIME_FORMAT = "Y-m-d H:i:s"

@@ -1,4 +1,4 @@
-"""`manage.py prepare`: checks and migrates the database, and creates what every installation has."""
+"""`manage.py prepare`: checks and migrates the database, and creates the built-in records."""
 
 import importlib.metadata
 import secrets
@@ -55,7 +55,7 @@ class Command(BaseCommand):
             cursor.execute("SELECT pg_advisory_lock(%s)", [ADVISORY_LOCK_ID])
             try:
                 if if_changed and preparation.is_current():
-                    create_administrator()  # somebody may have removed the last one
+                    create_administrator()  # the last one may have been removed
                 else:
                     self.update_database()
             finally:
@@ -84,7 +84,7 @@ class Command(BaseCommand):
 def create_administrator() -> None:
     roles.create_shipped_roles()
     setup.create_administrator(
-        settings.ENVIRONMENT.admin_login, lambda: chosen_password() or stored_password(ADMIN_PASSWORD)
+        settings.ENVIRONMENT.admin_login, lambda: configured_password() or stored_password(ADMIN_PASSWORD)
     )
 
 
@@ -102,14 +102,14 @@ def migrate() -> None:
 
 
 def driver_error(error: BaseException | None) -> psycopg.Error | None:
-    """The driver's error that caused one of Django's."""
+    """The psycopg error that caused a Django error."""
     while error is not None and not isinstance(error, psycopg.Error):
         error = error.__cause__ or error.__context__
     return error
 
 
-def chosen_password() -> str | None:
-    """The first administrator's password from the settings; in production it must be a strong one."""
+def configured_password() -> str | None:
+    """The administrator's initial password from the settings, which must be strong in production."""
     password: str | None = settings.ENVIRONMENT.admin_password
     if password and settings.ENVIRONMENT.is_production:
         try:
@@ -132,7 +132,7 @@ def refuse_old_packages() -> None:
 
 
 def refuse_unsuitable_database() -> None:
-    """Refuse a database that cannot be used, with one sentence."""
+    """Refuse a database that cannot be used, with one sentence that says why."""
     try:
         with connection.cursor() as cursor:
             cursor.execute(DATABASE_PROPERTIES_SQL)

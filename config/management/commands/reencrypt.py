@@ -15,9 +15,9 @@ class Command(BaseCommand):
         for result in reencryption.reencrypt_all():
             if result.secret_count:
                 self.stdout.write(f"{result.name}: {result.reencrypted_count} of {result.secret_count} re-encrypted.")
-            if result.unreadable:
-                self.stderr.write(f"{result.name}: cannot be decrypted with any key: {', '.join(result.unreadable)}.")
-            failure_count += len(result.unreadable)
+            if result.failed_keys:
+                self.stderr.write(f"{result.name}: cannot be decrypted with any key: {', '.join(result.failed_keys)}.")
+            failure_count += len(result.failed_keys)
         if failure_count:
             raise CommandError(
                 f"{failure_count} secrets could not be decrypted. Add their key to SVC_SECRET_KEYS or enter them again."

@@ -1,4 +1,4 @@
-"""`manage.py restore FILE`: replaces the database by a backup."""
+"""`manage.py restore FILE`: replaces the database with a backup."""
 
 from pathlib import Path
 from typing import Any

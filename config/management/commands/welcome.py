@@ -15,7 +15,7 @@ from config.runtime.data_folder import ADMIN_PASSWORD, DEMO_PASSWORD
 
 
 def current_password(name: str, login: str) -> str | None:
-    """The password in the data folder, if it is still that of the user."""
+    """The password in the data folder, if it is still the user's password."""
     path = settings.DATA_FOLDER.secrets / name
     user = User.objects.filter(login=login, active=True).first()
     if user is None or not path.is_file():
@@ -32,7 +32,7 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, local_url: str, **__: Any) -> None:
         public_url = settings.BASE_URL or local_url
-        is_own_name = validate_host(split_domain_port(urlsplit(local_url).netloc)[0], settings.ALLOWED_HOSTS)
+        accepts_local_url = validate_host(split_domain_port(urlsplit(local_url).netloc)[0], settings.ALLOWED_HOSTS)
         lines = ["", "  Servicebase is running.", "", f"    Open       {public_url}/"]
         login = settings.ENVIRONMENT.admin_login
         is_admin = UserRole.objects.filter(role__name=roles.ADMIN, user__login=login).exists()
@@ -43,7 +43,7 @@ class Command(BaseCommand):
             f"    API        {public_url}/api/docs",
             "",
             "    First API call:",
-            f"    {curl(login, password, local_url if is_own_name else public_url)}",
+            f"    {curl(login, password, local_url if accepts_local_url else public_url)}",
             "",
             "    Stop with Ctrl-C.",
             "",
@@ -51,7 +51,7 @@ class Command(BaseCommand):
         self.stdout.write("\n".join(lines))
 
     def sign_in_lines(self, login: str, password: str | None) -> list[str]:
-        """Shows the random password at the first start, and later only where it is stored."""
+        """The generated password on the first start, later only the file that contains it."""
         if password is None:
             lines = [f"    Sign in    {login}, with its password"]
         elif settings.DATA_FOLDER.password_shown_file.exists():

@@ -1,9 +1,9 @@
-// The form of a connection: the results of "Test connection" and "Try the script" are put into the page, so that unsaved
-// input stays, including the client secret. Without this script, or when a field is invalid, the page is loaded again.
+// The connection form: inserts the results of "Test connection" and "Try the script" into the page, to keep unsaved input,
+// including the client secret. Without this script, or if a field is invalid, the page is reloaded.
 const RESULT_SELECTOR = "#test-results, #stored-certificates, .readonly";
 document.addEventListener("DOMContentLoaded", () => {
   const form = document.querySelector("#oidcsetting_form");
-  // Runs before the theme's own listener, which would no longer warn about unsaved changes after this submit.
+  // Runs before the theme's own listener, which would stop warning about unsaved changes after this submit.
   const options = { capture: true };
   form?.addEventListener("submit", async (event) => {
     const button = event.submitter;
@@ -15,7 +15,7 @@ document.addEventListener("DOMContentLoaded", () => {
     button.ariaBusy = "true";
     button.textContent = "Testing…";
     const body = new FormData(form);
-    body.set(button.name, "1"); // older browsers do not send it
+    body.set(button.name, "1"); // FormData does not include the button
     const page = await fetch(location.href, { method: "POST", body })
       .then((response) => response.text())
       .then((text) => new DOMParser().parseFromString(text, "text/html"))

@@ -1,4 +1,4 @@
-// Adds a search field above a long group of checkboxes. It hides those that neither match nor are checked.
+// Adds a search field above a long group of checkboxes. It hides the unchecked ones that do not match.
 "use strict";
 const MAX_UNFILTERED_CHOICES = 12;
 document.addEventListener("DOMContentLoaded", () => {

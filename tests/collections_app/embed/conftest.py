@@ -8,7 +8,7 @@ import pytest
 from collections_app import embed
 from tests.providers.embedding import KEY, EmbeddingServer
 
-# Slow responses of the test server take longer than these.
+# Slow responses of the test server exceed these timeouts.
 SHORT_TIMEOUTS = {
     "connect_s": 0.5,
     "read_s": 0.3,
@@ -29,7 +29,7 @@ def embedding_server() -> Iterator[EmbeddingServer]:
 
 @pytest.fixture
 def configure_provider(settings: Any, embedding_server: EmbeddingServer) -> Callable[..., None]:
-    """Configures the server like an operator, and starts with the state of a new process."""
+    """Configures the server as an operator would, and resets the state of this process."""
 
     def configure(limits: dict[str, Any] | None = None, **changes: Any) -> None:
         options = {"provider": "openai", "model": "model-a", "base_url": embedding_server.url, "api_key": KEY}

@@ -1,4 +1,4 @@
-"""A provider that fails is not called for a while."""
+"""The circuit breaker: a provider that fails is not called during a pause."""
 
 from collections.abc import Callable
 
@@ -33,7 +33,7 @@ def fail_searches(breaker: CircuitBreaker, times: int = MAX_FAILED_SEARCHES) -> 
 
 
 class TestLoads:
-    def test_one_failure_stops_loads_and_searches(self, breaker: CircuitBreaker):
+    def test_one_failed_load_pauses_loads_and_searches(self, breaker: CircuitBreaker):
         breaker.record_load_failure(EmbeddingUnavailable())
 
         assert (remaining_pause_s(breaker.check_load_allowed), remaining_pause_s(breaker.check_search_allowed)) == (
@@ -41,7 +41,7 @@ class TestLoads:
             5,
         )
 
-    def test_error_tells_how_long_to_wait_and_later_ones_have_its_reason(self, breaker: CircuitBreaker):
+    def test_later_errors_state_the_remaining_pause_and_the_first_reason(self, breaker: CircuitBreaker):
         error = EmbeddingUnavailable("Out of order.", code="out_of_order")
         breaker.record_load_failure(error)
 
@@ -50,7 +50,7 @@ class TestLoads:
             breaker.check_load_allowed()
         assert (exc_info.value.message, exc_info.value.code) == ("Out of order.", "out_of_order")
 
-    def test_pauses_grow_to_minutes_and_end_with_a_success(self, breaker: CircuitBreaker, clock: list[float]):  # X20
+    def test_pauses_grow_to_minutes_and_end_after_a_success(self, breaker: CircuitBreaker, clock: list[float]):  # X20
         pauses = []
         for _ in range(8):
             breaker.record_load_failure(EmbeddingUnavailable())
@@ -78,7 +78,7 @@ class TestLoads:
 
 
 class TestSearches:
-    def test_failures_in_a_row_stop_searches_and_no_loads(self, breaker: CircuitBreaker, clock: list[float]):
+    def test_consecutive_failed_searches_pause_only_searches(self, breaker: CircuitBreaker, clock: list[float]):
         fail_searches(breaker, MAX_FAILED_SEARCHES - 1)
         assert remaining_pause_s(breaker.check_search_allowed) == 0
         breaker.record_search_failure()
@@ -87,7 +87,7 @@ class TestSearches:
         assert remaining_pause_s(breaker.check_search_allowed) == SEARCH_PAUSE_S - 5
         assert remaining_pause_s(breaker.check_load_allowed) == 0
 
-    def test_success_between_failures_starts_the_count_again(self, breaker: CircuitBreaker):
+    def test_success_resets_the_failure_count(self, breaker: CircuitBreaker):
         fail_searches(breaker, MAX_FAILED_SEARCHES - 1)
         breaker.record_search_success()
         breaker.record_search_failure()
@@ -103,7 +103,7 @@ class TestSearches:
             SEARCH_PAUSE_S,
         ]
 
-    def test_that_search_ends_the_pause_or_begins_another(self, breaker: CircuitBreaker, clock: list[float]):
+    def test_search_after_the_pause_ends_it_or_begins_another(self, breaker: CircuitBreaker, clock: list[float]):
         fail_searches(breaker)
         clock[0] += SEARCH_PAUSE_S
         assert remaining_pause_s(breaker.check_search_allowed) == 0
@@ -119,7 +119,7 @@ class TestSearches:
             0,
         ]
 
-    def test_loads_of_a_provider_that_is_slow_for_searches_continue(self, breaker: CircuitBreaker):
+    def test_loads_continue_while_searches_are_paused(self, breaker: CircuitBreaker):
         fail_searches(breaker)
         breaker.record_load_success()
 

@@ -1,4 +1,4 @@
-"""Which responses are valid vectors; one invalid vector refuses the whole response."""
+"""Checks of responses: a single invalid vector causes the whole response to be refused."""
 
 import json
 import math
@@ -30,7 +30,7 @@ RESPONSE_BODIES = (
 
 
 @given(RESPONSE_BODIES, some.integers(0, 3))
-def test_any_response_gives_valid_vectors_or_an_error(response_body: Any, count: int):  # C30
+def test_any_response_yields_valid_vectors_or_an_error(response_body: Any, count: int):  # C30
     try:
         vectors = vector_checks.unit_vectors(vector_checks.parse_response(json.dumps(response_body).encode(), count), 2)
     except (EmbeddingRefused, EmbeddingUnavailable):
@@ -41,11 +41,11 @@ def test_any_response_gives_valid_vectors_or_an_error(response_body: Any, count:
         items = response_body["data"]
         item_of_index = next((item for item in items if item.get("index") == index), items[index])
         assert len(vector) == 2 and math.isclose(math.hypot(*vector), 1, abs_tol=1e-9)
-        # Compared at a size whose products neither overflow nor vanish.
+        # Scaled, so that products neither overflow nor underflow.
         largest = max(abs(number) for number in item_of_index["embedding"])
-        unscaled = [number / largest for number in item_of_index["embedding"]]
-        assert math.isclose(vector[0] * unscaled[1], vector[1] * unscaled[0], abs_tol=1e-9)
-        assert vector[0] * unscaled[0] >= 0 and vector[1] * unscaled[1] >= 0
+        scaled_numbers = [number / largest for number in item_of_index["embedding"]]
+        assert math.isclose(vector[0] * scaled_numbers[1], vector[1] * scaled_numbers[0], abs_tol=1e-9)
+        assert vector[0] * scaled_numbers[0] >= 0 and vector[1] * scaled_numbers[1] >= 0
 
 
 @given(some.binary(max_size=40))

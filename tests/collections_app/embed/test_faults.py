@@ -1,4 +1,4 @@
-"""What happens to documents if the provider is at fault, and if the documents are."""
+"""The state of documents after faults of the provider and after refused documents."""
 
 from collections.abc import Callable
 from typing import Any
@@ -89,7 +89,7 @@ def test_provider_is_paused_and_other_documents_show_the_reason(
     assert "0 vectors" in other_document.error
 
 
-def test_refused_text_counts_as_an_attempt_and_delays_nobody(
+def test_refused_text_counts_as_an_attempt_and_does_not_delay_other_documents(
     remote_collection: Collection, embedding_server: EmbeddingServer
 ):
     load(remote_collection)

@@ -26,12 +26,12 @@ UNUSUAL_TEXTS = ["", " \n", "\0", "\ud800", "🦕", "中文句子", "x" * 8000, 
 
 @pytest.fixture
 def wordllama() -> LocalProvider:
-    return LocalProvider(local_model.local_model(None))
+    return LocalProvider(local_model.get_local_model(None))
 
 
 @pytest.fixture
 def letters_model(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Adds a second model; the names of the threads that loaded it."""
+    """Adds a second model; the list collects the names of the threads that load it."""
     loaded_models: list[str] = []
 
     def load() -> Callable[[list[str]], Any]:
@@ -70,7 +70,7 @@ def test_order_and_batch_do_not_change_vectors(wordllama: LocalProvider):
     assert batch_vectors == [wordllama.embed_query(text) for text in texts]
 
 
-def test_vectors_are_those_of_the_library():
+def test_vectors_equal_those_of_the_library():
     library = wordllama_package.WordLlama.load(cache_dir=Path(wordllama_package.__file__).parent, disable_download=True)
     encode = local_model.load_wordllama()
     words = [*UNUSUAL_TEXTS, *PROBE_TEXT.split()]
@@ -101,10 +101,10 @@ def test_matrix_is_mapped_from_its_file_so_that_processes_share_its_memory(tmp_p
     assert isinstance(map_matrix.base.base, mmap.mmap)
 
 
-@pytest.mark.parametrize("kept_bytes", [0, 5, 40, -1])
-def test_incomplete_file_of_a_matrix_is_refused(tmp_path: Path, kept_bytes: int):
+@pytest.mark.parametrize("remaining_bytes", [0, 5, 40, -1])
+def test_truncated_matrix_file_is_refused(tmp_path: Path, remaining_bytes: int):
     write_matrix(tmp_path / "file")
-    (tmp_path / "file").write_bytes((tmp_path / "file").read_bytes()[:kept_bytes])
+    (tmp_path / "file").write_bytes((tmp_path / "file").read_bytes()[:remaining_bytes])
 
     with pytest.raises(ValueError):  # noqa: PT011  (of JSON or of the mapping)
         local_model.map_matrix(tmp_path / "file", "matrix")
@@ -112,14 +112,14 @@ def test_incomplete_file_of_a_matrix_is_refused(tmp_path: Path, kept_bytes: int)
 
 def test_local_model_needs_no_network(monkeypatch: pytest.MonkeyPatch, wordllama: LocalProvider):
     monkeypatch.setattr(local_model, "_encoders", {})
-    monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("a connection"))
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: pytest.fail("a look-up"))
+    monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("opened a connection"))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: pytest.fail("a name lookup"))
 
     assert len(wordllama.embed_query("offline")) == 256
 
 
-def test_second_model_is_a_row(letters_model: list[str]):
-    second_provider = LocalProvider(local_model.local_model("letters"))
+def test_second_model_can_be_registered(letters_model: list[str]):
+    second_provider = LocalProvider(local_model.get_local_model("letters"))
 
     assert second_provider.embed_documents(["a", "bb"]) == [
         [1, 0, 0, 0],
@@ -133,7 +133,7 @@ def test_concurrent_threads_load_the_model_once(letters_model: list[str]):
 
     def embed() -> None:
         barrier.wait()
-        LocalProvider(local_model.local_model("letters")).embed_query("a")
+        LocalProvider(local_model.get_local_model("letters")).embed_query("a")
 
     threads = [threading.Thread(target=embed) for _ in range(8)]
     for thread in threads:
@@ -145,37 +145,37 @@ def test_concurrent_threads_load_the_model_once(letters_model: list[str]):
 
 
 def test_forked_child_does_not_wait_for_a_thread_of_its_parent(monkeypatch: pytest.MonkeyPatch):
-    loading, release, parent = threading.Event(), threading.Event(), os.getpid()
+    is_loading, release, parent_pid = threading.Event(), threading.Event(), os.getpid()
 
     def load() -> Callable[[list[str]], Any]:
-        if os.getpid() == parent:
-            loading.set()
+        if os.getpid() == parent_pid:
+            is_loading.set()
             release.wait(10)
         return lambda texts: numpy.ones((len(texts), 4))
 
     monkeypatch.setitem(LOCAL_MODELS, "slow", LocalModel(name="slow", dimensions=4, load=load))
-    thread = threading.Thread(target=LocalProvider(local_model.local_model("slow")).embed_query, args=["a"])
+    thread = threading.Thread(target=LocalProvider(local_model.get_local_model("slow")).embed_query, args=["a"])
     thread.start()
-    assert loading.wait(10)
+    assert is_loading.wait(10)
 
-    child = run_in_fork(lambda: LocalProvider(local_model.local_model("slow")).embed_query("a") == [0.5] * 4)
+    exit_code = run_in_fork(lambda: LocalProvider(local_model.get_local_model("slow")).embed_query("a") == [0.5] * 4)
     release.set()
     thread.join()
 
-    assert child == 0
+    assert exit_code == 0
 
 
-def test_unknown_model_error_names_the_known_ones():
+def test_unknown_model_error_lists_the_known_models():
     with pytest.raises(EmbeddingMisconfigured, match="SVC_EMBEDDING_MODEL to one of: wordllama"):
-        local_model.local_model("gpt-9")
+        local_model.get_local_model("gpt-9")
 
 
-def run_in_fork(holds: Callable[[], bool]) -> int:
-    """The exit code of a forked child: 0 if the condition holds there."""
+def run_in_fork(condition: Callable[[], bool]) -> int:
+    """Returns the exit status of a forked child, which is 0 if the condition is true there."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # newer versions of Python warn about what this test does
-        child = os.fork()
-    if child == 0:
+        warnings.simplefilter("ignore", DeprecationWarning)  # for a fork in a process with threads
+        child_pid = os.fork()
+    if child_pid == 0:
         signal.alarm(5)
-        os._exit(0 if holds() else 1)
-    return os.waitpid(child, 0)[1]
+        os._exit(0 if condition() else 1)
+    return os.waitpid(child_pid, 0)[1]

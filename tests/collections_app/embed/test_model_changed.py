@@ -56,7 +56,7 @@ def test_unchanged_model_is_kept(filled_collection: Collection):
     assert filled_collection.next_space is None and filled_collection.space == embed.default_space()
 
 
-def test_interrupted_change_is_continued_by_the_next_call(
+def test_interrupted_model_change_continues_with_the_next_call(
     filled_collection: Collection, embedding_server: Any, monkeypatch: Any
 ):
     embedding_server.model_generation = 1

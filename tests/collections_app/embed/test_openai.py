@@ -1,4 +1,4 @@
-"""A provider over HTTP: either all vectors are right or there are none, within the deadline."""
+"""A provider over HTTP returns all vectors correctly within the deadline, or an error is raised."""
 
 import contextlib
 import logging
@@ -56,7 +56,7 @@ def repeat_index(response: JsonObject) -> JsonObject:
     return {**response, "data": [{**item, "index": 0} for item in response["data"]]}
 
 
-def drip_headers(request: does.RecordedRequest) -> None:
+def send_headers_slowly(request: does.RecordedRequest) -> None:
     request._handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
     request.drip(b"x", 0.05)
 
@@ -81,7 +81,7 @@ OUTAGES = {
     "hangs up": does.hangs_up(),
     "silent": does.stays_silent(),
     "byte by byte": does.sends_byte_by_byte(0.05),
-    "headers byte by byte": drip_headers,
+    "headers byte by byte": send_headers_slowly,
     "packed": does.responds_with_gzip_bomb(100_000),
     "an error with 200": does.responds_with({"error": {"message": "busy"}}),
 }
@@ -157,7 +157,7 @@ def test_dead_provider_is_unavailable(
         embed.Embedder(space).embed_documents(TEXTS)
 
 
-def test_retries_are_spread():  # X20
+def test_retries_have_jitter():  # X20
     fractions = [number / 10 for number in range(11)]
     possible_waits = [
         {request.backoff_s(0.5, attempt, None, fraction) for fraction in fractions} for attempt in range(4)
@@ -168,7 +168,7 @@ def test_retries_are_spread():  # X20
     assert [min(waits) / max(waits) for waits in possible_waits] == [0.5] * 4
 
 
-def test_requested_wait_is_respected(embedding_server: EmbeddingServer, space: EmbeddingSpace, configure_provider: Any):
+def test_retry_after_is_respected(embedding_server: EmbeddingServer, space: EmbeddingSpace, configure_provider: Any):
     configure_provider(limits={"retry_s": 1.4})
     embedding_server.serve(does.responds_with({}, 429, retry_after="1"), times=1)
     started_at = time.monotonic()
@@ -177,7 +177,7 @@ def test_requested_wait_is_respected(embedding_server: EmbeddingServer, space: E
     assert time.monotonic() - started_at >= 1
 
 
-def test_wait_beyond_the_deadline_is_left_to_the_caller(embedding_server: EmbeddingServer, space: EmbeddingSpace):
+def test_retry_after_beyond_the_deadline_is_raised(embedding_server: EmbeddingServer, space: EmbeddingSpace):
     embedding_server.serve(does.responds_with({}, 429, retry_after="77"))
 
     with pytest.raises(EmbeddingUnavailable) as error:
@@ -211,7 +211,7 @@ def test_too_long_text_is_refused_with_our_message(embedding_server: EmbeddingSe
     assert "canary" not in str(error.value)
 
 
-def test_key_is_sent_and_shown_nowhere(
+def test_key_is_sent_and_never_shown(
     embedding_server: EmbeddingServer, space: Any, caplog: Any, configure_provider: Any, capfd: Any
 ):
     caplog.set_level(logging.DEBUG)
@@ -277,7 +277,7 @@ def test_connections_stay_open_between_requests(settings: Any, configure_provide
 
 
 def test_closed_idle_connection_is_replaced(embedding_server: EmbeddingServer, space: Any):
-    embedding_server.keeps_connections_open = True  # else it may close the connection a second time
+    embedding_server.keeps_connections_open = True  # otherwise it may close the connection a second time
     embed.Embedder(space).embed_query("one")
     embedding_server.serve(does.hangs_up(), times=1)
 
@@ -285,7 +285,7 @@ def test_closed_idle_connection_is_replaced(embedding_server: EmbeddingServer, s
     assert len(embedding_server.requests) == 3
 
 
-def test_one_failed_batch_refuses_all(embedding_server: EmbeddingServer, space: Any, configure_provider: Any):  # C30
+def test_one_failed_batch_fails_all(embedding_server: EmbeddingServer, space: Any, configure_provider: Any):  # C30
     configure_provider(batch=1, concurrency=1)
     embed.Embedder(space).embed_documents(["x"])
     embedding_server.serve(embedding_server.respond_correctly, times=1)
@@ -294,7 +294,7 @@ def test_one_failed_batch_refuses_all(embedding_server: EmbeddingServer, space: 
     with pytest.raises(EmbeddingRefused):
         embed.Embedder(space).embed_documents([f"text {number}" for number in range(50)])
     assert len(embedding_server.requests) < 10, "the remaining batches were not sent"
-    spaces._provider_pool().document_executor.shutdown()  # the running request ends before the test
+    spaces._provider_pool().document_executor.shutdown()  # wait for the running request before the test ends
 
 
 def test_caller_deadline_is_respected(embedding_server: EmbeddingServer, space: Any, configure_provider: Any):
@@ -361,8 +361,8 @@ class TestQueries:
         embeds = embed.Embedder(space)
         embeds.embed_documents(["x"])
         release = embedding_server.hold()
-        loading = threading.Thread(target=embeds.embed_documents, args=[TEXTS])
-        loading.start()
+        load_thread = threading.Thread(target=embeds.embed_documents, args=[TEXTS])
+        load_thread.start()
         deadline = time.monotonic() + 5
         while not embedding_server.running_requests and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -370,4 +370,4 @@ class TestQueries:
 
         assert embeds.embed_query("one") == pytest.approx(embedding_server.vector("one"))
         release.set()
-        loading.join()
+        load_thread.join()

@@ -1,4 +1,4 @@
-"""No request can choose the embedding provider or see a vector. Read from the source code."""
+"""Source code checks: no request can choose the embedding provider or read a vector."""
 
 import ast
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def other_sources() -> list[Path]:
     return [path for path in SOURCES if EMBED_FOLDER not in path.parents]
 
 
-def names_in(path: Path) -> str:
+def path_id(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
@@ -36,8 +36,8 @@ def imported_names(path: Path) -> Iterator[tuple[str, str]]:
             yield from ((alias.name, "") for alias in node.names)
 
 
-@pytest.mark.parametrize("path", other_sources(), ids=names_in)
-def test_provider_is_reached_through_a_space_only(path: Path):  # C28
+@pytest.mark.parametrize("path", other_sources(), ids=path_id)
+def test_provider_is_only_used_through_a_space(path: Path):  # C28
     for module, name in imported_names(path):
         if module == "collections_app.embed":
             assert name in PUBLIC_FUNCTIONS or name.startswith("Embedding"), f"{name} of embed"
@@ -46,15 +46,15 @@ def test_provider_is_reached_through_a_space_only(path: Path):  # C28
     assert "settings.EMBEDDING" not in path.read_text()
 
 
-@pytest.mark.parametrize("path", other_sources(), ids=names_in)
-def test_space_is_made_by_the_operators_choice_only(path: Path):  # C28
+@pytest.mark.parametrize("path", other_sources(), ids=path_id)
+def test_only_the_embed_package_creates_spaces(path: Path):  # C28
     text = path.read_text()
 
     assert "EmbeddingSpace(" not in text.replace("class EmbeddingSpace(", "")
     assert "EmbeddingSpace.objects.create" not in text and "EmbeddingSpace.objects.get_or_create" not in text
 
 
-def test_no_parameter_of_a_request_names_provider_model_or_address():  # C28
+def test_no_request_parameter_names_provider_model_or_url():  # C28
     path = ROOT / "collections_app" / "http" / "parameters.py"
     strings = {
         node.value
@@ -65,7 +65,7 @@ def test_no_parameter_of_a_request_names_provider_model_or_address():  # C28
     assert strings & (FORBIDDEN_WORDS | {"model", "space", "space_id"}) == set()
 
 
-@pytest.mark.parametrize("path", other_sources(), ids=names_in)
+@pytest.mark.parametrize("path", other_sources(), ids=path_id)
 def test_no_http_module_reads_vectors(path: Path):  # C50
     relative_path = path.relative_to(ROOT / "collections_app")
     if not VECTOR_MODULES.isdisjoint({relative_path.parts[0], str(relative_path)}):
@@ -89,10 +89,10 @@ def test_vectors_of_another_length_are_refused(dimensions: int, numbers: int):  
 
     vector.dimensions, vector.embedding = dimensions, [0.5] * numbers
     with pytest.raises(IntegrityError):
-        store_vectors(vector)
+        store_vector(vector)
 
 
-def store_vectors(vectors: ChunkVector) -> None:
+def store_vector(vectors: ChunkVector) -> None:
     with transaction.atomic():
         vectors.save(force_insert=True)
         with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Which provider embeds for which space, and whether its model is still the one that filled the space."""
+"""Each space uses its own provider and model; a changed model is detected."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ def expired_probe_cache(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     return embed.reset_providers
 
 
-def shorten_vectors(response: Any) -> Any:
+def truncate_vectors(response: Any) -> Any:
     return {**response, "data": [{**item, "embedding": [1.0] * 7} for item in response["data"]]}
 
 
@@ -73,7 +73,7 @@ class TestDefault:
         assert embed.default_space() == space
 
     @pytest.mark.parametrize("fault", FAULTS)
-    def test_faulty_provider_is_like_an_unavailable_one(
+    def test_faulty_provider_counts_as_unavailable(
         self, fault: str, configure_provider: Any, embedding_server: EmbeddingServer
     ):
         behaviour, code = FAULTS[fault]
@@ -89,18 +89,18 @@ class TestDefault:
 
         assert embed.default_space() == space
 
-    def test_single_different_number_creates_no_space(self, configure_provider: Any, embedding_server: EmbeddingServer):
+    def test_other_dimensions_are_ignored_once(self, configure_provider: Any, embedding_server: EmbeddingServer):
         space = embed.default_space()
         embed.reset_providers()
-        embedding_server.serve(embedding_server.changed_response(shorten_vectors), times=1)
+        embedding_server.serve(embedding_server.changed_response(truncate_vectors), times=1)
 
         assert embed.default_space() == space
         assert [embed.default_space(), EmbeddingSpace.objects.get(model="model-a")] == [space, space]
 
-    def test_repeated_number_is_accepted(self, configure_provider: Any, embedding_server: EmbeddingServer):
+    def test_repeated_dimensions_are_accepted(self, configure_provider: Any, embedding_server: EmbeddingServer):
         embed.default_space()
         embed.reset_providers()
-        embedding_server.serve(embedding_server.changed_response(shorten_vectors))
+        embedding_server.serve(embedding_server.changed_response(truncate_vectors))
 
         assert embed.default_space().dimensions == 7
 
@@ -194,7 +194,7 @@ class TestProbe:
 
         assert (
             len([request for request in embedding_server.requests if request["input"] == [spaces.PROBE_TEXT]]) == 2
-        ), "dimensions, probe"
+        ), "one for dimensions and one for the probe"
 
     def test_changed_model_stops_loading(
         self, configure_provider: Any, embedding_server: Any, expired_probe_cache: Any
@@ -210,7 +210,7 @@ class TestProbe:
         assert error.value.code == "model_changed"
         assert [request["input"] for request in embedding_server.requests] == [[spaces.PROBE_TEXT]]
 
-    def test_tiny_difference_means_the_same_model(
+    def test_tiny_difference_counts_as_the_same_model(
         self, configure_provider: Any, embedding_server: Any, expired_probe_cache: Any
     ):
         space = embed.default_space()
@@ -237,7 +237,7 @@ class TestProbe:
         with pytest.raises(EmbeddingRefused, match="9 dimensions instead of 8"):
             embed.Embedder(space).embed_documents(["one"])
 
-    def test_retired_space_allows_a_new_one_with_its_name(
+    def test_retired_space_allows_a_new_space_with_its_name(
         self, configure_provider: Any, embedding_server: Any, expired_probe_cache: Any
     ):
         old_space = embed.default_space()

@@ -22,7 +22,7 @@ TEXTS: dict[str, HostileFile] = {}
 
 
 def hostile_file(files: dict[str, HostileFile], format: str, outcome: str, **limits: Any) -> Callable[[Any], Any]:
-    """Registers the decorated function under its name."""
+    """Registers the decorated function as a hostile file with the name of the function."""
 
     def register(build: Callable[[], bytes]) -> Callable[[], bytes]:
         add_file(files, format, build.__name__.replace("_", " "), build, outcome, **limits)

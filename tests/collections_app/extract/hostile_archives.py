@@ -1,4 +1,4 @@
-"""Office files: archive bombs, wrong sizes, entities, nesting. Adds them to `hostile.ARCHIVES`."""
+"""Adds office files to `hostile.ARCHIVES`: archive bombs, wrong sizes, entities, nesting."""
 
 import stat
 import struct
@@ -26,7 +26,7 @@ FILE_ENTITY = b'<!DOCTYPE x [<!ENTITY a9 SYSTEM "file:///etc/passwd">]>'
 WEB_ENTITY = b'<!DOCTYPE x SYSTEM "http://127.0.0.1:9/a.dtd" [<!ENTITY a9 "">]>'
 PARAMETER_ENTITY = b'<!DOCTYPE x [<!ENTITY % p SYSTEM "file:///etc/passwd"> %p; <!ENTITY a9 "">]>'
 QUADRATIC_BLOWUP = b"<!DOCTYPE x [<!ENTITY b '%b'><!ENTITY a9 '%b'>]>" % (b"x" * 100_000, b"&b;" * 2000)
-# Text that must be found, so that an empty result does not pass.
+# Text that the result must contain, so that an empty result fails the test.
 MARKER = b"kept"
 
 
@@ -89,7 +89,7 @@ def with_3000_entries() -> bytes:
 
 
 @hostile_file(ARCHIVES, "docx", "text")
-def unread_nested_bombs() -> bytes:
+def nested_bombs_that_are_never_read() -> bytes:
     inner = zip_of([("bomb", b"\0" * 40 * MB)])
     return changed_archive(docx_file(), {}, additions={"word/embeddings/a.zip": zip_of([("b.zip", inner)])})
 
@@ -120,7 +120,7 @@ def bomb_with_an_understated_local_size() -> bytes:
 
 @hostile_file(ARCHIVES, "docx", "limit_archive|damaged", archive_bytes=8 * MB)
 def overlapping_entries() -> bytes:
-    """One megabyte, listed 300 times."""
+    """One megabyte of content that is listed 300 times."""
     archive = changed_archive(docx_file(), {}, additions={"word/media/a.png": b"x" * MB})
     with zipfile.ZipFile(BytesIO(archive)) as file:
         start = file.start_dir

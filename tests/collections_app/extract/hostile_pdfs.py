@@ -1,4 +1,4 @@
-"""PDF files: endless trees, bombs, wrong sizes, scripts. Adds them to `hostile.PDFS`."""
+"""Adds PDF files to `hostile.PDFS`: endless trees, bombs, wrong sizes, scripts."""
 
 import zlib
 from functools import partial
@@ -25,7 +25,7 @@ def one_page(
 
 
 def deflated_bomb(megabytes: int) -> bytes:
-    """The deflated form of so many megabytes of spaces, computed from one block."""
+    """Deflated spaces of this many megabytes, computed from a single block."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     block = packer.compress(b" " * MB) + packer.flush(zlib.Z_FULL_FLUSH)
     return b"\x78\xda" + block * megabytes + b"\3\0" + b"\0" * 4

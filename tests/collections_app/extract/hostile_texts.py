@@ -1,4 +1,4 @@
-"""CSV, e-mail, RTF, HTML, Markdown and text. Adds them to `hostile.TEXTS`."""
+"""Adds CSV, email, RTF, HTML, Markdown and text files to `hostile.TEXTS`."""
 
 from functools import partial
 from typing import Any

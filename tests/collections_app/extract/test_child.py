@@ -1,4 +1,4 @@
-"""The child process that reads a file: its limits, and that it ends."""
+"""The child process that reads a file: its limits and how it ends."""
 
 import subprocess
 import sys
@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from collections_app.extract import UnreadableFile, child_process, extract
+from collections_app.extract.file_formats import FORMATS
 from collections_app.extract.parsers import program
 from system.sandbox import process
 from tests.collections_app.extract.limits import limits_for_tests
@@ -23,21 +24,21 @@ def child_pids() -> list[psutil.Process]:
 
 
 def test_parsers_import_nothing_of_the_product():
-    loading = (
+    script = (
         f"import sys, runpy; sys.path += {child_process.package_folders()!r}\n"
         f"load = runpy.run_path({str(PARSERS_FOLDER / 'program.py')!r}, run_name='program')['load_module']\n"
-        "for name in ('pdf_by_pdfium', 'pdf_by_pypdf', 'docx', 'pptx', 'xlsx', 'odt', 'html', 'csv', 'eml', 'rtf'):\n"
+        f"for name in {[name for file_format in FORMATS.values() for name in file_format.parsers]}:\n"
         "    load(f'formats.{name}')\n"
         "print([name for name in sys.modules if name.partition('.')[0] in ('django', 'system', 'collections_app')])\n"
     )
     completed = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", loading], capture_output=True, env={}, text=True, timeout=60
+        [sys.executable, "-I", "-S", "-c", script], capture_output=True, env={}, text=True, timeout=60
     )
 
     assert completed.stdout.strip() == "[]", completed.stderr
 
 
-def test_child_over_its_time_is_killed_with_its_group():  # C20
+def test_child_that_exceeds_its_time_is_killed_with_its_group():  # C20
     started_at = time.monotonic()
     with pytest.raises(UnreadableFile) as exc_info:
         extract(SAMPLE_FILES["html"], "html", limits_for_tests(wall_s=0.05))
@@ -47,7 +48,7 @@ def test_child_over_its_time_is_killed_with_its_group():  # C20
     assert child_pids() == []
 
 
-def test_child_over_its_memory_ends():  # C20
+def test_child_that_exceeds_its_memory_ends():  # C20
     with pytest.raises(UnreadableFile) as exc_info:
         extract(("x" * 1000 + ",").encode("utf-16") * 20_000, "csv", limits_for_tests(memory_bytes=150 * 1024 * 1024))
 
@@ -79,7 +80,7 @@ def test_invalid_output_counts_as_a_damaged_file(program: str, tmp_path: Path, m
     assert exc_info.value.code in ("damaged", "limit_characters")
 
 
-def test_many_files_are_read_at_once():
+def test_many_files_are_read_concurrently():
     results: list[str] = []
     threads = [
         threading.Thread(target=lambda: results.append(extract(SAMPLE_FILES["pdf"], "pdf", limits_for_tests()).text))
@@ -102,7 +103,7 @@ def test_file_of_the_maximum_size_is_read():
 
 @pytest.mark.parametrize(
     ("program", "min_share", "is_retried"),
-    # The start of a child alone takes more than .01 s, however busy the machine is.
+    # Starting a child takes more than 0.01 s of processor time, even on a busy machine.
     [("import time; time.sleep(60)", process.MIN_CPU_SHARE, True), ("while True: pass", 0.01, False)],
 )
 def test_file_that_got_no_processor_time_may_be_retried(

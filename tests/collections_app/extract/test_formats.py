@@ -63,7 +63,7 @@ def sample_texts(format: str) -> ExtractionResult:
     return extract_text(SAMPLE_FILES[format], format)
 
 
-def test_the_text_of_every_format_is_known():
+def test_every_format_has_an_expected_text():
     assert set(TEXTS) | {"html"} == set(FORMATS)  # HTML has its own tests
 
 
@@ -87,7 +87,7 @@ def test_headings_are_at_their_offsets(format: str):
 
 @pytest.mark.parametrize("format", SAMPLE_FILES)
 def test_each_parser_reads_its_format(format: str):
-    """A fallback must not hide that the first parser cannot run in the sandbox."""
+    """Without this test, a fallback could hide that the first parser cannot run in the sandbox."""
     for parser in FORMATS[format].parsers:
         output = child_process.run_parser(
             parser, SAMPLE_FILES[format], limits_for_tests(), deadline=time.monotonic() + 20
@@ -96,7 +96,7 @@ def test_each_parser_reads_its_format(format: str):
         assert parse_output(output, 10**6).text.strip()
 
 
-def test_pages_begin_where_their_text_does():
+def test_pages_begin_at_their_text():
     result = extract_text(pdf(["One", "", "Three", ""]), "pdf")
 
     assert result.page_starts is not None
@@ -105,7 +105,7 @@ def test_pages_begin_where_their_text_does():
     assert sample_texts("docx").page_starts is None
 
 
-def test_file_without_text_is_empty_but_has_pages():  # C23
+def test_file_without_text_has_pages():  # C23
     assert extract_text(pdf(["", ""]), "pdf") == ExtractionResult(text="", page_starts=(0, 0), headings=(), warnings=())
     assert extract_text(saved_bytes(docx.Document().save), "docx").text == ""
     assert extract_text("\n \u200b\u2060 \ufeff\t", "text").text == ""
@@ -121,7 +121,7 @@ def test_html_is_reduced_to_its_article():
     assert not any(word in result for word in ("Menu", "Imprint", "secret"))
 
 
-def test_html_without_an_article_gives_all_visible_text():
+def test_html_without_an_article_yields_all_visible_text():
     assert extract_text("<html><body><nav><a href=1>Only menu</a></nav></body></html>", "html").text == "Only menu"
     assert extract_text("just words", "html").text == "just words"
 
@@ -132,7 +132,7 @@ def test_declared_encoding_of_a_page_is_used():
     assert "Привет, мир. Привет" in extract_text(page.encode("cp1251"), "html").text
 
 
-def test_docx_keeps_inserted_text_links_boxes_and_controls_and_leaves_deleted_text_out():
+def test_docx_text_includes_insertions_links_boxes_and_controls_but_no_deletions():
     document = docx.Document()
     nested_content = (
         "<w:r><w:t>plain </w:t></w:r><w:ins><w:r><w:t>inserted </w:t></w:r></w:ins>"
@@ -156,7 +156,7 @@ def test_rows_without_a_header_have_no_column_names():
     assert extract_text(saved_bytes(book.save), "xlsx").text == "Sheet\n\n1 | 2.5 | x\n2024-05-01 | 7"
 
 
-def test_sheet_is_read_to_its_end_whatever_its_declared_size():
+def test_sheet_is_read_to_its_end_regardless_of_its_declared_size():
     sheet = "xl/worksheets/sheet1.xml"
     with zipfile.ZipFile(BytesIO(SAMPLE_FILES["xlsx"])) as file:
         content = file.read(sheet)
@@ -182,7 +182,7 @@ def test_text_of_an_html_mail_is_extracted():
     assert extract_text(mail, "eml").text == "Subject: Hi\n\nDear Bob\n\nBye"
 
 
-def test_mail_with_both_kinds_gives_its_plain_text():
+def test_plain_text_of_a_multipart_mail_is_extracted():
     mail = (
         b'Subject: Hi\nContent-Type: multipart/alternative; boundary="b"\n\n'
         b"--b\nContent-Type: text/html\n\n<p>html</p>\n--b\nContent-Type: text/plain\n\nplain\n--b--\n"
@@ -230,18 +230,18 @@ def test_text_may_be_in_any_common_encoding(text: str, encoding: str):
     assert extract_text(text.encode(encoding), "text").text == text
 
 
-def test_long_text_is_recognized_by_its_beginning():
+def test_encoding_of_long_text_is_detected_from_its_beginning():
     text = RUSSIAN * 8000
 
     assert extract_text(text.encode("cp1251"), "text").text == text
     assert codecs.lookup("cp1251").name == "cp1251"
 
 
-def test_table_may_be_in_any_common_encoding_too():
+def test_csv_may_be_in_any_common_encoding():
     assert "Город: Рига" in extract_text("Имя;Город\nАнна;Рига\nБорис;Осло\n".encode("cp1251"), "csv").text
 
 
-def test_messages_name_the_limits():
+def test_messages_state_the_limits():
     for format, changes, code in (
         ("pdf", {"max_pages": 1}, "limit_pages"),
         ("pptx", {"max_pages": 1}, "limit_pages"),
@@ -272,14 +272,14 @@ def test_output_of_the_child_is_validated():
         assert exc_info.value.code == "damaged"
 
 
-def test_long_headings_are_cut_only_as_headings():
+def test_long_headings_are_truncated_only_in_the_heading_path():
     result = extract_text(f"# {LOREM * 5}\n\ntext", "markdown")
 
     assert len(result.headings[0].path[0]) == 200
     assert LOREM * 5 in result.text
 
 
-# A character newer than the tables of Python, and one for private use.
+# A character that is newer than the Unicode tables of Python, and a private-use character.
 UNASSIGNED_CHARACTERS = {"a new emoji": "\U0001fae9", "an icon": "\uf8ff"}
 
 
@@ -299,7 +299,7 @@ def test_unassigned_characters_are_valid_in_utf_8(name: str):
     assert f"вход {sign}" in extract_text(mail, "eml").text
 
 
-def test_control_characters_are_not_text_in_utf_8():
+def test_control_characters_in_utf_8_are_refused():
     with pytest.raises(UnreadableFile):
         extract_text("a\1\2\3b", "text")
 
@@ -319,7 +319,7 @@ def test_elements_may_be_nested_to_any_depth_in_html(format: str, depth: int):
     assert result.warnings == ()
 
 
-def test_deeply_nested_page_around_an_article_loses_nothing():
+def test_article_in_a_deeply_nested_page_is_complete():
     result = extract_text(
         f"<html><body><article><p>{LOREM * 4}</p></article>{nested_elements('<i>', '</i>', 400)}</body>", "html"
     )
@@ -378,7 +378,7 @@ def without_part(archive: bytes, name: str, *, is_named: bool) -> bytes:
     return file.getvalue()
 
 
-@pytest.mark.parametrize("is_named", [False, True], ids=["nothing relates to it", "something relates to it"])
+@pytest.mark.parametrize("is_named", [False, True], ids=["no relationship", "relationship"])
 @pytest.mark.parametrize("format", ["docx", "pptx", "xlsx", "odt"])
 def test_optional_parts_may_be_missing(format: str, is_named: bool):
     names = ("styles.xml", "settings.xml", "theme1.xml", "core.xml", "app.xml", "meta.xml", "numbering.xml",

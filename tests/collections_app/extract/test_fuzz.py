@@ -1,4 +1,4 @@
-"""Valid files with flipped bytes and moved pieces, by a fixed seed so that a failure can be repeated."""
+"""Valid files with flipped bytes and moved pieces; the seeds are fixed, so a failure can be repeated."""
 
 import os
 import random
@@ -34,14 +34,14 @@ def with_moved_piece(data: bytes, rng: random.Random) -> bytes:
     return data[:position] + data[start:stop] + data[position + rng.randrange(20) :]
 
 
-def corrupted(data: bytes, rng: random.Random) -> bytes:
+def corrupt_data(data: bytes, rng: random.Random) -> bytes:
     return (with_flipped_bytes if rng.random() < 0.7 else with_moved_piece)(data, rng)
 
 
 def with_corrupted_entry(archive: bytes, rng: random.Random) -> bytes:
     """Corrupts one entry of an archive, so that the archive stays valid and the parser reads the entry."""
     name, content = rng.choice([entry for entry in entries_of(archive) if entry[1]])
-    return changed_archive(archive, {name: corrupted(content, rng)})
+    return changed_archive(archive, {name: corrupt_data(content, rng)})
 
 
 def assert_reading_ends(data: bytes, format: str) -> None:
@@ -54,18 +54,18 @@ def test_flipping_changes_files():
 
 @pytest.mark.parametrize("seed", FEW_SEEDS)
 def test_reading_a_corrupted_pdf_ends(seed: int):  # C20 C21
-    assert_reading_ends(corrupted(pdf(["First page of many words", "Second"]), random.Random(seed)), "pdf")
+    assert_reading_ends(corrupt_data(pdf(["First page of many words", "Second"]), random.Random(seed)), "pdf")
 
 
 @pytest.mark.parametrize("seed", FEW_SEEDS)
 def test_reading_a_corrupted_docx_ends(seed: int):  # C17 C18
     rng = random.Random(seed)
-    assert_reading_ends((corrupted if seed % 3 == 0 else with_corrupted_entry)(SAMPLE_FILES["docx"], rng), "docx")
+    assert_reading_ends((corrupt_data if seed % 3 == 0 else with_corrupted_entry)(SAMPLE_FILES["docx"], rng), "docx")
 
 
 @pytest.mark.parametrize("format", sorted(set(SAMPLE_FILES) - {"pdf", "docx"}))
 def test_reading_a_corrupted_file_of_any_format_ends(format: str):
-    assert_reading_ends(corrupted(SAMPLE_FILES[format], random.Random(format)), format)
+    assert_reading_ends(corrupt_data(SAMPLE_FILES[format], random.Random(format)), format)
 
 
 @pytest.mark.nightly
@@ -75,7 +75,7 @@ def test_reading_thousands_of_corrupted_files_ends(format: str):  # C20 C21
     def read_corrupted_file(seed: int) -> None:
         rng = random.Random(f"{format} {seed}")
         is_archive = SAMPLE_FILES[format].startswith(b"PK") and seed % 3
-        assert_reading_ends((with_corrupted_entry if is_archive else corrupted)(SAMPLE_FILES[format], rng), format)
+        assert_reading_ends((with_corrupted_entry if is_archive else corrupt_data)(SAMPLE_FILES[format], rng), format)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(read_corrupted_file, MANY_SEEDS))

@@ -1,4 +1,4 @@
-"""Hostile files: each ends as text or UnreadableFile, within its limits, and leaves nothing behind."""
+"""Reading a hostile file yields text or UnreadableFile within the limits, and leaves nothing behind."""
 
 import os
 import re
@@ -22,11 +22,11 @@ CASES = ARCHIVES | PDFS | TEXTS
 
 
 class OutcomePool:
-    """The outcomes and times of all cases, computed in parallel when the first is needed."""
+    """Computes the outcomes and durations of all cases in parallel."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self.pool = ThreadPoolExecutor(os.cpu_count())
-        self.running = {name: self.pool.submit(self.outcome_of, CASES[name]) for name in names}
+        self.executor = ThreadPoolExecutor(os.cpu_count())
+        self.futures = {name: self.executor.submit(self.outcome_of, CASES[name]) for name in names}
 
     @staticmethod
     def outcome_of(case: HostileFile) -> tuple[str, float]:
@@ -36,23 +36,23 @@ class OutcomePool:
 
 @pytest.fixture(scope="module")
 def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OutcomePool]:
-    """Afterwards there are no additional processes, descriptors or temporary files."""
+    """Checks at the end that no additional processes, descriptors or temporary files are left."""
     items: list[Any] = request.session.items
-    result = [item.callspec.params["name"] for item in items if is_hostile(item)]
+    names = [item.callspec.params["name"] for item in items if is_hostile(item)]
     process = psutil.Process()
     descriptors, children = process.num_fds(), {child.pid for child in process.children()}
     folder = tmp_path_factory.mktemp("temporary")
     with patch.object(tempfile, "tempdir", str(folder)):
-        outcomes = OutcomePool(result)
-        yield outcomes
-        outcomes.pool.shutdown(cancel_futures=True)
+        pool = OutcomePool(names)
+        yield pool
+        pool.executor.shutdown(cancel_futures=True)
     assert {child.pid for child in process.children()} <= children
     assert process.num_fds() <= descriptors
     assert list(folder.iterdir()) == []
 
 
-def is_hostile(parameters: Any) -> bool:
-    return bool(getattr(parameters, "originalname", "") == test_hostile_file_ends_within_its_limits.__name__)
+def is_hostile(item: Any) -> bool:
+    return bool(getattr(item, "originalname", "") == test_hostile_file_ends_within_its_limits.__name__)
 
 
 def test_there_are_enough_hostile_files():
@@ -61,7 +61,7 @@ def test_there_are_enough_hostile_files():
 
 @pytest.mark.parametrize("name", CASES)
 def test_hostile_file_ends_within_its_limits(name: str, outcomes: OutcomePool):  # C17 C18 C19 C20 C21 C23
-    outcome, duration_s = outcomes.running[name].result()
+    outcome, duration_s = outcomes.futures[name].result()
 
     assert re.fullmatch(CASES[name].outcome, outcome), outcome
     assert duration_s < 30
@@ -71,17 +71,17 @@ def test_hostile_file_ends_within_its_limits(name: str, outcomes: OutcomePool): 
 @pytest.mark.parametrize("name", CASES)
 def test_hostile_file_ends_within_the_limits_of_production(name: str):  # C17 C20
     case = CASES[name]
-    request = {key: value for key, value in case.changed_limits.items() if key.startswith("max_")}
-    result = outcome_of(case.build(), case.format, replace(configured_limits(), **request))
+    max_limits = {key: value for key, value in case.changed_limits.items() if key.startswith("max_")}
+    outcome = outcome_of(case.build(), case.format, replace(configured_limits(), **max_limits))
 
-    assert result == "text" or result in {
+    assert outcome == "text" or outcome in {
         "damaged", "encrypted", "limit_archive", "limit_cells", "limit_characters", "limit_memory", "limit_pages",
         "limit_time",
     }  # fmt: skip
 
 
 def test_no_hostile_file_includes_a_local_file():  # C19
-    """Files with entities that name a local file are read, but without the content of that file."""
+    """Files whose entities refer to a local file are read without the content of that file."""
     for name in ("docx: entity of a file", "pptx: entity of a file", "html: SVG with entities"):
         result = extract(CASES[name].build(), CASES[name].format, limits_for_tests())
 
@@ -90,11 +90,11 @@ def test_no_hostile_file_includes_a_local_file():  # C19
 
 
 def test_bombs_exceed_the_limits():  # C17
-    """Without the changed limits they are read, so the limit is the reason of the refusal."""
+    """With higher limits they are read, which shows that the limit causes the refusal."""
     bomb = CASES["docx: bomb by ratio"]
     with pytest.raises(UnreadableFile) as exc_info:
         extract(bomb.build(), "docx", limits_for_tests())
     assert exc_info.value.code == "limit_archive"
 
-    allowed = limits_for_tests(archive_ratio=10**6, archive_bytes=100 * 1024 * 1024)
-    assert extract(bomb.build(), "docx", allowed).text.startswith("Printers")
+    limits = limits_for_tests(archive_ratio=10**6, archive_bytes=100 * 1024 * 1024)
+    assert extract(bomb.build(), "docx", limits).text.startswith("Printers")

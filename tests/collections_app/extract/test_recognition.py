@@ -37,7 +37,7 @@ def refusal_message(content: bytes, name: str, declared: str = "") -> str:
     return exc_info.value.message
 
 
-# Formats that are text. Only their names tell them apart, except HTML, which is recognized.
+# Text formats. Apart from HTML, they are distinguished only by the file name.
 TEXT_FORMATS = {name for name, format in FORMATS.items() if "text" in format.content_kinds}
 
 
@@ -96,7 +96,7 @@ POLYGLOTS = {
 
 
 @pytest.mark.parametrize("name", POLYGLOTS)
-def test_polyglot_file_has_the_format_it_begins_with(name: str):  # C16
+def test_polyglot_file_has_the_format_of_its_first_bytes(name: str):  # C16
     data, filename, format = POLYGLOTS[name]
 
     assert recognize_format(data, filename) == format
@@ -148,7 +148,7 @@ def test_text_is_recognized_in_other_encodings():
     assert recognize_format("漢字".encode() * 20_000, "a.md") == "markdown"
 
 
-def test_readme_may_begin_with_a_tag():
+def test_markdown_may_begin_with_a_tag():
     assert recognize_format(b'<h1 align="center">Tool</h1>\n\n# Use\n', "README.md") == "markdown"
 
 
@@ -178,26 +178,26 @@ def zip_directory(entries: int, *, name: str = "{}", is_large: bool = False) -> 
             archive.writestr(name.format(number), b"")
     if not is_large:
         return file.getvalue()
-    # As in archives of 4 GB: another record has the position and length of the directory.
+    # As in archives over 4 GB, a separate record has the position and length of the directory.
     data, end_record = file.getvalue()[:-22], file.getvalue()[-22:]
     *_, size, offset, _ = struct.unpack("<4s4H2LH", end_record)
     record = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, entries, entries, size, offset)
     return data + record + struct.pack("<4sLQL", b"PK\x06\x07", 0, len(data), 1) + end_record[:12] + b"\0" * 10
 
 
-CROWDED_ARCHIVES = {
+ARCHIVES_WITH_MANY_ENTRIES = {
     "too many entries": zip_directory(2001),
     "too long a list": zip_directory(300, name="{}" + "x" * 4000),
     "too long a list, in the other record": zip_directory(300, name="{}" + "x" * 4000, is_large=True),
 }
 
 
-@pytest.mark.parametrize("name", CROWDED_ARCHIVES)
+@pytest.mark.parametrize("name", ARCHIVES_WITH_MANY_ENTRIES)
 def test_archive_with_many_entries_is_refused(name: str):
-    assert "an archive with more than 2,000 entries" in refusal_message(CROWDED_ARCHIVES[name], "a.docx")
+    assert "an archive with more than 2,000 entries" in refusal_message(ARCHIVES_WITH_MANY_ENTRIES[name], "a.docx")
 
 
-def test_part_of_an_archive_is_read_once():
+def test_overlapping_archive_entries_are_read_once():
     """Overlapping entry names would expand 256 KB to half a gigabyte."""
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""The meaning of a filter in plain Python, which the law tests compare with the SQL."""
+"""Evaluates filters in plain Python; the law tests compare the results with those of the SQL."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ NEGATIONS = {"!=", "NOT IN", "NOTLIKE", "ISEMPTY", "NOTHING", "NSAMEAS", "NOTON"
 
 def filter_holds(groups: Any, metadata: dict[str, Any]) -> bool:
     return any(
-        all(any(_factor(factor, metadata) for factor in term.factors) for term in group.terms) for group in groups
+        all(any(_factor_holds(factor, metadata) for factor in term.factors) for term in group.terms) for group in groups
     )
 
 
-def _factor(factor: Condition | SubQuery, metadata: dict[str, Any]) -> bool:
+def _factor_holds(factor: Condition | SubQuery, metadata: dict[str, Any]) -> bool:
     return filter_holds(factor.groups, metadata) if isinstance(factor, SubQuery) else condition_holds(factor, metadata)
 
 
@@ -58,20 +58,20 @@ def condition_holds(condition: Condition, metadata: dict[str, Any]) -> bool:
     return _holds_without_negation(name, condition, metadata)
 
 
-def raw_values(metadata: Any, path: Path) -> list[Any]:
-    """The values at the path, also in objects within arrays; an array yields its items."""
+def values_at_path(metadata: Any, path: Path) -> list[Any]:
+    """Returns the values at the path, including those in objects within arrays; an array yields its items."""
     result = [metadata]
     for name in path:
-        result = [item[name] for item in _items(result) if isinstance(item, dict) and name in item]
-    return _items(result)
+        result = [item[name] for item in _flattened_items(result) if isinstance(item, dict) and name in item]
+    return _flattened_items(result)
 
 
-def _items(values: list[Any]) -> list[Any]:
+def _flattened_items(values: list[Any]) -> list[Any]:
     return [item for value in values for item in (value if isinstance(value, list) else [value])]
 
 
 def field_values(metadata: Any, path: Path) -> list[Any]:
-    return [value for value in raw_values(metadata, path) if value is not None and value not in ("", {}, [])]
+    return [value for value in values_at_path(metadata, path) if value is not None and value not in ("", {}, [])]
 
 
 def kind_of(path: Path) -> str:
@@ -171,42 +171,42 @@ def _holds_without_negation(name: str, condition: Condition, metadata: dict[str,
     if name == "ISNOTEMPTY":
         return bool(result)
     if name == "EMPTYSTRING":
-        return any(isinstance(value, str) and not value for value in raw_values(metadata, condition.path))
+        return any(isinstance(value, str) and not value for value in values_at_path(metadata, condition.path))
     value: Any = read_value(Condition(condition.path, name, condition.value), METADATA)
     test = TESTS[name](condition.path, value, metadata)
     return test if isinstance(test, bool) else any(test(value) for value in result)
 
 
-ConditionTest = bool | Callable[[Any], bool]
+OperatorTest = bool | Callable[[Any], bool]
 
 
-def _one_of_test(path: Path, operands: Any, _: Any) -> ConditionTest:
+def _one_of_test(path: Path, operands: Any, _: Any) -> OperatorTest:
     return lambda value: any(equals(value, resolve(operand, MOMENT), kind_of(path)) for operand in operands)
 
 
 def _order_test(operator: str) -> Any:
-    def test(path: Path, operand: Any, _: Any) -> ConditionTest:
+    def test(path: Path, operand: Any, _: Any) -> OperatorTest:
         result = resolve(operand, MOMENT)
         return lambda value: compares_as(value, operator, result, common_kind(path, result))
 
     return test
 
 
-def _between_test(path: Path, bounds: Any, _: Any) -> ConditionTest:
+def _between_test(path: Path, bounds: Any, _: Any) -> OperatorTest:
     lower, upper = resolve(bounds.low, MOMENT), resolve(bounds.high, MOMENT)
     kind = common_kind(path, lower, upper)
     return lambda value: compares_as(value, ">=", lower, kind) and compares_as(value, "<=", upper, kind)
 
 
 def _text_test(test: Callable[[str, str], bool]) -> Any:
-    def row(path: Path, operand: Any, _: Any) -> ConditionTest:
+    def row(path: Path, operand: Any, _: Any) -> OperatorTest:
         expected = str(resolve(operand, MOMENT)).lower()
         return lambda value: (text := as_text(value)) is not None and test(text.lower(), expected)
 
     return row
 
 
-def _same_as_test(path: Path, other: Any, metadata: Any) -> ConditionTest:
+def _same_as_test(path: Path, other: Any, metadata: Any) -> OperatorTest:
     values, other_values = field_values(metadata, path), field_values(metadata, other)
     is_time = "time" in (kind_of(path), kind_of(other))
     return (not values and not other_values) or any(
@@ -215,7 +215,7 @@ def _same_as_test(path: Path, other: Any, metadata: Any) -> ConditionTest:
 
 
 def _field_test(operator: str) -> Any:
-    def test(path: Path, other: Any, metadata: Any) -> ConditionTest:
+    def test(path: Path, other: Any, metadata: Any) -> OperatorTest:
         return any(
             _compared_pair(value, other_value, operator)
             for value in field_values(metadata, path)
@@ -238,7 +238,7 @@ def _compared_pair(left: Any, right: Any, operator: str) -> bool:
     return any(comparable)
 
 
-def _within_test(path: Path, interval: Any, _: Any) -> ConditionTest:
+def _within_test(path: Path, interval: Any, _: Any) -> OperatorTest:
     start, end = interval.bounds(MOMENT)
     return lambda value: (time := as_time(value)) is not None and start <= time <= end
 
@@ -248,7 +248,7 @@ def _date_part_test(part_of: Callable[[datetime], int]) -> Any:
 
 
 def _relative_test(operator: str) -> Any:
-    def test(path: Path, relative: Any, _: Any) -> ConditionTest:
+    def test(path: Path, relative: Any, _: Any) -> OperatorTest:
         edge = relative.instant(MOMENT)
 
         def test_value(value: Any) -> bool:
@@ -263,7 +263,7 @@ def _relative_test(operator: str) -> Any:
 
 
 def _distance_test(is_greater: bool) -> Any:
-    def test(path: Path, distance: Any, metadata: Any) -> ConditionTest:
+    def test(path: Path, distance: Any, metadata: Any) -> OperatorTest:
         months = {"month": 1, "quarter": 3, "year": 12}.get(distance.unit)
         length = (
             relativedelta(months=months * distance.count)

@@ -1,4 +1,4 @@
-"""Every operator on unusual metadata finds what plain Python finds, its negation the rest, and nothing fails."""
+"""Every operator matches the same unusual metadata as the evaluator, and its negation all other metadata."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ from system.encoded_query import METADATA, OPERATORS, QueryError, ValueKind, par
 from .evaluator import MOMENT, filter_holds
 
 pytestmark = pytest.mark.django_db
-# Without shrinking: a failure names its filter and metadata.
+# Without shrinking, because a failure shows its filter and metadata.
 PHASES = (Phase.explicit, Phase.generate)
 
 SCALARS: list[Any] = [
@@ -87,8 +87,8 @@ def conditions(draw: Any, name: str) -> str:
     return f"{path}{name}{{{value}}}" if value else f"{path}{name}"
 
 
-def found_numbers(text: str, documents: list[Any]) -> list[int] | None:
-    """The numbers of the documents that the SQL finds, or None if the filter is refused."""
+def matching_numbers(text: str, documents: list[Any]) -> list[int] | None:
+    """The numbers of the documents that match according to the SQL, or None if the filter is refused."""
     try:
         condition, values = parse_filter(text, MOMENT).sql("one.metadata")
     except QueryError:
@@ -102,33 +102,33 @@ def found_numbers(text: str, documents: list[Any]) -> list[int] | None:
         return [number for (number,) in cursor.fetchall()]
 
 
-def check_agreement(text: str, documents: list[Any]) -> list[int] | None:
-    sql = found_numbers(text, documents)
-    if sql is not None:
+def check_sql_matches_evaluator(text: str, documents: list[Any]) -> list[int] | None:
+    numbers = matching_numbers(text, documents)
+    if numbers is not None:
         query = parse(text, METADATA)
         expected = [number for number, metadata in enumerate(documents) if filter_holds(query.groups, metadata)]
-        assert sql == expected, (text, [documents[number] for number in {*sql} ^ {*expected}])
-    return sql
+        assert numbers == expected, (text, [documents[number] for number in {*numbers} ^ {*expected}])
+    return numbers
 
 
 def check_every_operator(draws: int, examples: int) -> None:
     """Runs `examples` rounds over some documents, each with `draws` conditions per operator."""
-    request = st.tuples(*(st.lists(conditions(name), min_size=draws, max_size=draws) for name in OPERATOR_NAMES))
+    texts_strategy = st.tuples(*(st.lists(conditions(name), min_size=draws, max_size=draws) for name in OPERATOR_NAMES))
 
     @settings(
         max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), database=None, phases=PHASES
     )
-    @given(st.lists(metadata_objects, min_size=8, max_size=16), request)
+    @given(st.lists(metadata_objects, min_size=8, max_size=16), texts_strategy)
     def check_law(documents: list[Any], drawn_texts: Any) -> None:
         for metadata in documents:
             validation.validate_metadata(metadata)
         for texts, name in zip(drawn_texts, OPERATOR_NAMES, strict=True):
             for text in texts:
-                sql = check_agreement(text, documents)
+                numbers = check_sql_matches_evaluator(text, documents)
                 negation = OPERATORS[name].complement
-                if sql is not None and negation:
-                    complement = found_numbers(text.replace(name, negation, 1), documents)
-                    assert complement is not None and sorted(sql + complement) == list(range(len(documents))), text
+                if numbers is not None and negation:
+                    negated = matching_numbers(text.replace(name, negation, 1), documents)
+                    assert negated is not None and sorted(numbers + negated) == list(range(len(documents))), text
 
     check_law()
 
@@ -153,6 +153,6 @@ def test_operator_and_negation_are_complementary_for_many_values() -> None:
 )
 def test_conditions_combine_as_specified(documents: list[Any], parts: list[tuple[str, str]]) -> None:
     text = "".join([conjunction + condition for conjunction, condition in parts])[len(parts[0][0]) :]
-    check_agreement(text, documents)
+    check_sql_matches_evaluator(text, documents)
     last_conjunction, last_condition = parts[-1]
-    check_agreement(f"({text}){last_conjunction.replace('NQ', 'OR')}{last_condition}", documents)
+    check_sql_matches_evaluator(f"({text}){last_conjunction.replace('NQ', 'OR')}{last_condition}", documents)

@@ -1,4 +1,4 @@
-"""Who may do what with a collection, decided by `collections_app.access`."""
+"""Permissions on collections, as decided by `collections_app.access`."""
 
 from typing import Any
 
@@ -106,7 +106,7 @@ def test_deleted_collection_is_not_found_by_anybody(alice: User):
 
 
 @pytest.mark.parametrize("name", ["", " ", "a" * 201, "a\x00b", "..", "a/b", "Manuals", "\ud800"])
-def test_no_name_finds_another_collection(alice: User, name: str):  # C11
+def test_other_names_do_not_find_the_collection(alice: User, name: str):  # C11
     make_collection("manuals")
 
     with pytest.raises(NotFound):
@@ -128,7 +128,7 @@ def test_several_collections_are_in_the_requested_order(alice: User):
     assert access.open_collections(alice, ["c", "a", "c", "b"]) == [collections[2], collections[0], collections[1]]
 
 
-def test_missing_collection_is_named(bob: User):  # C03
+def test_missing_collection_is_reported_by_name(bob: User):  # C03
     make_collection("open", reader_roles=role_ids("crew"))
     make_collection("hidden")
     dora = make_user("dora", "crew")
@@ -143,7 +143,7 @@ def test_missing_collection_is_named(bob: User):  # C03
 
 
 @pytest.mark.parametrize("name", ["hidden", "missing", "\x00"])
-def test_hidden_and_missing_collections_run_the_same_queries(name: str):  # C02, C52
+def test_hidden_and_missing_collections_run_equal_queries(name: str):  # C02, C52
     make_collection("hidden")
     role_ids("crew")
     dora = make_user("dora", "crew")

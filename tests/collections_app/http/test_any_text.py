@@ -1,4 +1,4 @@
-"""Any text as a query and as a filter gives passages or a refusal, never a server error."""
+"""Any text as a query or filter leads to passages or a refusal, never to a server error."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,9 +13,9 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def collection(manager: KeyCaller) -> Collection:
-    result = make_library_collection("manuals")
-    add_document(result, doc_id="one", metadata={"type": "manual"})
-    return result
+    manuals = make_library_collection("manuals")
+    add_document(manuals, doc_id="one", metadata={"type": "manual"})
+    return manuals
 
 
 WORDS = some.text(max_size=40) | some.sampled_from(["type=manual", "priority>1", "^", "=", "%", "'", "\\", "typeINa,b"])

@@ -1,4 +1,4 @@
-"""A collection or a document is deleted in the middle of a load, before each statement of it in turn."""
+"""A collection or document is deleted during a load, before each statement of the load in turn."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,9 +25,9 @@ from tests.tableapi.test_write_concurrency import result_of, run_in_thread, wait
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TEXT = sample_text(12)
-# The numbers of statements before which the deletion runs; these are tested in every run.
-MOMENTS = [5, 14, 24, 35]
-OTHER_MOMENTS = [moment for moment in range(1, 70) if moment not in MOMENTS]
+# The deletion runs before the statement with this number.
+STATEMENT_NUMBERS = [5, 14, 24, 35]
+NIGHTLY_STATEMENT_NUMBERS = [moment for moment in range(1, 70) if moment not in STATEMENT_NUMBERS]
 DELETIONS: dict[str, Callable[[KeyCaller], Any]] = {
     "collection": lambda manager: manager.delete(DELETE_COLLECTION_PATH, collection_name="manuals"),
     "document": lambda manager: manager.delete(DELETE_DOCUMENT_PATH, collection_name="manuals", id_value="x"),
@@ -42,8 +42,8 @@ def manager(transactional_db: Any, carl: User, monkeypatch: Any) -> KeyCaller:
 
 
 @contextmanager
-def before_statement(number: int, interrupt: Callable[[], Any]) -> Iterator[list[Any]]:
-    """Runs `interrupt` before this statement on another connection, until it ends or waits for the load."""
+def run_before_statement(number: int, interrupt: Callable[[], Any]) -> Iterator[list[Any]]:
+    """Runs `interrupt` on another connection before this statement, until it ends or waits for the load."""
     execute, count = psycopg.Cursor.execute, 0
     executed: list[Any] = []
 
@@ -64,7 +64,7 @@ def before_statement(number: int, interrupt: Callable[[], Any]) -> Iterator[list
 
 
 def check_nothing_remains() -> None:
-    """Checks that no rows and no work remain."""
+    """Processes and purges everything; checks that no purge is due afterwards."""
     process_queue()
     tasks.sweep()
     while deletion.purge_deleted(float("inf")):
@@ -76,30 +76,30 @@ def load_document(manager: KeyCaller, **parameters: Any) -> Any:
     return manager.post(LOAD_TEXT_PATH, {"text": TEXT, "doc_id": "x", **parameters}, collection_name="manuals")
 
 
-def nightly_moments(moments: list[int]) -> list[Any]:
-    return [*moments, *(pytest.param(moment, marks=pytest.mark.nightly) for moment in OTHER_MOMENTS)]
+def statement_numbers(moments: list[int]) -> list[Any]:
+    return [*moments, *(pytest.param(moment, marks=pytest.mark.nightly) for moment in NIGHTLY_STATEMENT_NUMBERS)]
 
 
 @pytest.mark.parametrize("deletion", DELETIONS)
-@pytest.mark.parametrize("moment", nightly_moments(MOMENTS))
-def test_load_in_a_request(manager: KeyCaller, deletion: str, moment: int):
+@pytest.mark.parametrize("moment", statement_numbers(STATEMENT_NUMBERS))
+def test_deletion_during_a_load_in_a_request(manager: KeyCaller, deletion: str, moment: int):
     assert load_document(manager).status_code == 201
-    with before_statement(moment, lambda: DELETIONS[deletion](manager)) as executed:
+    with run_before_statement(moment, lambda: DELETIONS[deletion](manager)) as executed:
         response = load_document(manager, text=TEXT.upper(), on_duplicate="replace")
     check_load(manager, response, executed, deletion, moment)
 
 
 @pytest.mark.parametrize("deletion", DELETIONS)
-@pytest.mark.parametrize("moment", nightly_moments(MOMENTS))
-def test_load_in_a_worker(manager: KeyCaller, deletion: str, moment: int):
+@pytest.mark.parametrize("moment", statement_numbers(STATEMENT_NUMBERS))
+def test_deletion_during_a_load_in_a_worker(manager: KeyCaller, deletion: str, moment: int):
     assert load_document(manager, wait=False).status_code == 202
-    with before_statement(moment, lambda: DELETIONS[deletion](manager)) as executed:
+    with run_before_statement(moment, lambda: DELETIONS[deletion](manager)) as executed:
         process_queue()
     check_load(manager, None, executed, deletion, moment)
 
 
 def check_load(manager: KeyCaller, response: Any, executed: list[Any], deletion: str, moment: int) -> None:
-    assert executed or moment not in MOMENTS, "the load has fewer statements"
+    assert executed or moment not in STATEMENT_NUMBERS, "the load has fewer statements"
     if executed:
         assert result_of(executed[0]).status_code == 200
     if response is not None:

@@ -1,4 +1,4 @@
-"""Long responses are built one at a time, and their memory is released when they are sent."""
+"""Long responses are built one at a time, and their memory is freed after they are sent."""
 
 import gc
 import weakref
@@ -20,14 +20,14 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def without_collector() -> Iterator[None]:
-    """Disables the garbage collector: only unreferenced objects are freed."""
+def disabled_garbage_collector() -> Iterator[None]:
+    """Disables the garbage collector, so only unreferenced objects are freed."""
     gc.disable()
     yield
     gc.enable()
 
 
-@pytest.mark.usefixtures("without_collector")
+@pytest.mark.usefixtures("disabled_garbage_collector")
 def test_response_memory_is_released(manager: KeyCaller):
     document = add_document(make_library_collection("manuals"), is_loaded=False)
     ids = {"sys_id": document.collection_id, "document": document.pk}
@@ -79,7 +79,7 @@ def test_long_documents_are_returned_one_at_a_time(manager: KeyCaller, monkeypat
         assert response["Content-Type"] == "application/json"
 
 
-def test_id_is_compared_in_the_form_that_is_stored(manager: KeyCaller):
+def test_ids_and_names_are_normalised_before_comparison(manager: KeyCaller):
     composed, decomposed = "Caf\u00e9", "Cafe\u0301"
     collection = make_library_collection(composed)
     for doc_id in (composed, "other"):
@@ -108,15 +108,15 @@ def test_documents_being_purged_are_hidden(manager: KeyCaller):
     path = f"{MANAGED_PATH}/{document.collection_id}/documents"
 
     assert manager.get(path).json() == [] and manager.get(path)["X-Total-Count"] == "0"
-    for call in (
+    for response in (
         manager.get(f"{path}/{document.pk}"),
         manager.get(f"{path}/{document.pk}/content"),
         manager.patch(f"{path}/{document.pk}", {"metadata": {}}),
     ):
-        assert error_of(call)[:2] == (404, "not_found")
+        assert error_of(response)[:2] == (404, "not_found")
 
 
-def test_role_names_are_hidden_without_the_role(stranger: KeyCaller):
+def test_roles_are_not_validated_before_permissions(stranger: KeyCaller):
     responses = [
         stranger.post(MANAGED_PATH, {"collection_name": "a", "reader_roles": [name]}) for name in ("admin", "nobody", 5)
     ]

@@ -1,4 +1,4 @@
-"""Loading a file or a text: the responses, and that a refused load leaves nothing behind."""
+"""Loading a file or a text: the responses, and refused loads, which store nothing."""
 
 import hashlib
 import json
@@ -69,11 +69,11 @@ def test_file_is_searchable_when_the_load_returns(manager: KeyCaller):
 
 
 def test_parameters_are_accepted_in_query_and_body(manager: KeyCaller):
-    result = {"collection_name": "manuals", "metadata": '{"type": "a"}', "doc_id": "one", "on_duplicate": "error"}
-    by_query = manager.post(LOAD_TEXT_PATH, text=TEXT, wait="true", **result)
-    by_body = manager.post(LOAD_TEXT_PATH, {**result, "text": TEXT, "wait": True, "doc_id": "two"})
-    by_form = manager.upload(TEXT.encode(), "a.txt", form={**result, "doc_id": "three"})
-    by_form_and_query = manager.upload(TEXT.encode(), "a.txt", **{**result, "doc_id": "four"})
+    parameters = {"collection_name": "manuals", "metadata": '{"type": "a"}', "doc_id": "one", "on_duplicate": "error"}
+    by_query = manager.post(LOAD_TEXT_PATH, text=TEXT, wait="true", **parameters)
+    by_body = manager.post(LOAD_TEXT_PATH, {**parameters, "text": TEXT, "wait": True, "doc_id": "two"})
+    by_form = manager.upload(TEXT.encode(), "a.txt", form={**parameters, "doc_id": "three"})
+    by_form_and_query = manager.upload(TEXT.encode(), "a.txt", **{**parameters, "doc_id": "four"})
 
     assert [response.status_code for response in (by_query, by_body, by_form, by_form_and_query)] == [201] * 4
     assert [response.json()["metadata"] for response in (by_query, by_body, by_form, by_form_and_query)] == [
@@ -93,12 +93,12 @@ def test_repeated_load_returns_the_same_document(manager: KeyCaller):
     assert other_document.status_code == 201 and Document.objects.count() == 2
 
 
-def test_document_is_replaced_only_when_asked(manager: KeyCaller):
+def test_document_is_replaced_only_if_requested(manager: KeyCaller):
     manager.load("The first text.", doc_id="one")
     refusal = manager.post(LOAD_TEXT_PATH, {"text": "The second text.", "doc_id": "one"}, collection_name="manuals")
     assert error_of(refusal) == (409, "duplicate", "doc_id")
-    query = {"text": "The second text.", "doc_id": "one", "on_duplicate": "replace"}
-    replacement = manager.post(LOAD_TEXT_PATH, query, collection_name="manuals")
+    body = {"text": "The second text.", "doc_id": "one", "on_duplicate": "replace"}
+    replacement = manager.post(LOAD_TEXT_PATH, body, collection_name="manuals")
 
     assert replacement.status_code == 201
     hits = manager.get(SEARCH_PATH, collection_names="manuals", query="text").json()
@@ -234,13 +234,13 @@ def test_too_large_load_is_413(manager: KeyCaller):  # C14
 
 
 @pytest.mark.parametrize("path", ["/load_document_to_collection", LOAD_TEXT_PATH])
-def test_length_over_the_limit_is_refused_unread(manager: KeyCaller, path: str):  # C14
+def test_load_with_a_too_large_content_length_is_not_read(manager: KeyCaller, path: str):  # C14
     refusal = Client().post(path, b"x", content_type="text/plain", headers=manager.headers, CONTENT_LENGTH=str(10**8))
 
     assert error_of(refusal)[:2] == (413, "too_large")
 
 
-def test_reader_gets_403_and_others_404(manager: KeyCaller, stranger: KeyCaller):
+def test_load_is_403_for_readers_and_404_for_others(manager: KeyCaller, stranger: KeyCaller):
     make_library_collection("manuals", readers=("crew",))
     reader = key_caller(make_user("dora", "crew"))
 
@@ -287,7 +287,7 @@ def test_third_concurrent_load_is_left_to_the_worker(manager: KeyCaller):
         (202, "queued")
     ] * 2
 
-    for number in range(5):  # each load releases its slot, even a refused one
+    for number in range(5):  # each load releases its slot, even if it is refused
         assert manager.post(LOAD_TEXT_PATH, {"text": f"{number}"}, collection_name="manuals").status_code == 201
         body = {"text": f"{number}", "on_duplicate": "error"}
         assert manager.post(LOAD_TEXT_PATH, body, collection_name="manuals").status_code == 409
@@ -318,7 +318,7 @@ def test_loader_is_recorded(manager: KeyCaller, carl: User):
         "<script>alert(1)</script>",
     ],
 )
-def test_text_comes_back_as_it_was_sent(manager: KeyCaller, text: str):  # C25, C26
+def test_text_is_returned_unchanged(manager: KeyCaller, text: str):  # C25, C26
     manager.load(text)
     (body,) = manager.get("/get_content_by_tag", collection_name="manuals").json()
 

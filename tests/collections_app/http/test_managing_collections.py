@@ -22,8 +22,8 @@ SHOWN_SETTINGS = {
 }  # fmt: skip
 
 
-def collection_path(collection: Collection, rest: str = "") -> str:
-    return f"{MANAGED_PATH}/{collection.pk}{rest}"
+def collection_path(collection: Collection, suffix: str = "") -> str:
+    return f"{MANAGED_PATH}/{collection.pk}{suffix}"
 
 
 def test_collection_is_created_with_settings(manager: KeyCaller, carl: User):
@@ -113,7 +113,7 @@ def test_if_match_prevents_lost_updates(manager: KeyCaller):
     assert manager.patch(collection_path(collection), {"alpha": 0.5}, headers={"If-Match": "*"}).status_code == 200
 
 
-def test_losing_own_write_access_is_reported(manager: KeyCaller):
+def test_removing_ones_own_write_access_is_reported(manager: KeyCaller):
     collection = make_library_collection("manuals")
     role_id("crew")
     response = manager.patch(collection_path(collection), {"writer_roles": ["crew"]})
@@ -206,10 +206,10 @@ def test_reembedding_uses_the_configured_model(manager: KeyCaller):
 def test_search_equals_the_search_endpoint(manager: KeyCaller):
     manager.load("The toner is red.", metadata={"type": "manual"})
     collection = Collection.objects.get()
-    query = {"query": "toner", "k": 3, "metadata": "type=manual", "mode": "hybrid", "alpha": 0.4}
-    response = manager.post(collection_path(collection, "/search"), query)
+    parameters = {"query": "toner", "k": 3, "metadata": "type=manual", "mode": "hybrid", "alpha": 0.4}
+    response = manager.post(collection_path(collection, "/search"), parameters)
 
-    expected = manager.post("/get_relevant_documents", {**query, "collection_names": ["manuals"]})
+    expected = manager.post("/get_relevant_documents", {**parameters, "collection_names": ["manuals"]})
     assert response.content == expected.content and len(response.json()) == 1
     assert error_of(manager.post(collection_path(collection, "/search"), {"query": ""})) == (
         400,
@@ -217,7 +217,7 @@ def test_search_equals_the_search_endpoint(manager: KeyCaller):
         "query",
     )
     assert (
-        error_of(manager.post(collection_path(collection, "/search"), {**query, "collection_names": ["x"]}))[1]
+        error_of(manager.post(collection_path(collection, "/search"), {**parameters, "collection_names": ["x"]}))[1]
         == "unknown_field"
     )
 

@@ -28,8 +28,8 @@ def documents_path(collection: Collection) -> str:
     return f"{MANAGED_PATH}/{collection.pk}/documents"
 
 
-def document_path(document: Document, rest: str = "") -> str:
-    return f"{MANAGED_PATH}/{document.collection_id}/documents/{document.pk}{rest}"
+def document_path(document: Document, suffix: str = "") -> str:
+    return f"{MANAGED_PATH}/{document.collection_id}/documents/{document.pk}{suffix}"
 
 
 @pytest.fixture
@@ -298,7 +298,7 @@ def test_readers_cannot_change_documents(reader_caller: KeyCaller, collection: C
     ]
 
 
-def test_nothing_is_found_in_a_deleted_one(manager: KeyCaller, collection: Collection):
+def test_documents_of_a_deleted_collection_are_404(manager: KeyCaller, collection: Collection):
     document = add_document(collection, is_loaded=False)
     manager.delete(f"{MANAGED_PATH}/{collection.pk}")
 
@@ -306,11 +306,11 @@ def test_nothing_is_found_in_a_deleted_one(manager: KeyCaller, collection: Colle
 
 
 @pytest.mark.parametrize("filename", ["cafe\u0301.txt", "caf\u00e9.txt"])
-def test_file_is_found_by_its_name_however_it_is_composed(manager: KeyCaller, filename: str):
+def test_file_name_filter_ignores_unicode_composition(manager: KeyCaller, filename: str):
     document = manager.upload(b"One text.", filename, collection_name="manuals").json()
     documents = document["status_url"].removeprefix("http://testserver").rpartition("/")[0]
 
     for name in ("cafe\u0301", "caf\u00e9"):
         assert [document["filename"] for document in manager.get(documents, filename=name).json()] == ["caf\u00e9.txt"]
     Version.objects.update(filename="cafe\u0301.txt")
-    assert len(manager.get(documents, filename="caf\u00e9").json()) == 1, "a name from before names were composed"
+    assert len(manager.get(documents, filename="caf\u00e9").json()) == 1, "a name stored before names were normalised"

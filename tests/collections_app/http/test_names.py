@@ -1,4 +1,4 @@
-"""Valid names of collections, and searches by name."""
+"""Valid collection names, and searches by name."""
 
 import pytest
 from django.test import Client
@@ -18,7 +18,7 @@ from tests.collections_app.http.calls import (
 from tests.collections_app.library import make_library_collection
 
 pytestmark = pytest.mark.django_db
-NAMES_WITH_BLANKS = [" walk ", " walk", "walk\u00a0", "\u2003walk"]
+NAMES_WITH_WHITE_SPACE = [" walk ", " walk", "walk\u00a0", "\u2003walk"]
 INVALID_NAME_ERROR = (400, "invalid_parameter", "collection_name")
 
 
@@ -26,7 +26,7 @@ def stored_names() -> set[str]:
     return set(Collection.objects.values_list("name", flat=True))
 
 
-@pytest.mark.parametrize("name", NAMES_WITH_BLANKS)
+@pytest.mark.parametrize("name", NAMES_WITH_WHITE_SPACE)
 def test_names_cannot_begin_or_end_with_white_space(manager: KeyCaller, name: str):
     collection = make_library_collection("walk")
     for response in (
@@ -39,13 +39,13 @@ def test_names_cannot_begin_or_end_with_white_space(manager: KeyCaller, name: st
     assert stored_names() == {"walk"}
 
 
-@pytest.mark.parametrize("name", NAMES_WITH_BLANKS)
+@pytest.mark.parametrize("name", NAMES_WITH_WHITE_SPACE)
 def test_pages_trim_names(as_carl: Client, name: str):
     assert as_carl.post("/collections/", {"name": name}).status_code == 302
     assert stored_names() == {"walk"}
 
 
-@pytest.mark.parametrize("name", NAMES_WITH_BLANKS)
+@pytest.mark.parametrize("name", NAMES_WITH_WHITE_SPACE)
 def test_existing_name_with_white_space_keeps_working(manager: KeyCaller, name: str):
     collection = make_library_collection(name)
     manager.load("A text.", name, doc_id="one")
@@ -56,7 +56,7 @@ def test_existing_name_with_white_space_keeps_working(manager: KeyCaller, name: 
     assert manager.delete(DELETE_COLLECTION_PATH, collection_name=name).status_code == 200
 
 
-def test_lists_match_part_of_a_name_and_endpoints_the_whole(manager: KeyCaller):
+def test_lists_match_part_of_a_name_and_endpoints_the_whole_name(manager: KeyCaller):
     collection = make_library_collection("Handbooks of É")
     manager.upload(b"A text.", "Über Toner.TXT", collection_name=collection.name, doc_id="Toner")
     documents = f"{MANAGED_PATH}/{collection.pk}/documents"

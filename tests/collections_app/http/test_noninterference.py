@@ -1,7 +1,7 @@
-"""The content of other collections changes no byte of a caller's responses.
+"""The content of other collections does not change a single byte of a caller's responses.
 
-The second world is the first with foreign collections added that hold the same words, files and names; the third has
-others of the same names, and traces of what is gone. Ids and times, which the server makes, are written over.
+The first world has no collections of others. The second adds some with the same words, files and names; the third has
+others with the same names, and a deleted one. Ids and times are replaced before the comparison.
 """
 
 from __future__ import annotations
@@ -77,48 +77,48 @@ FOREIGN_WORLDS: dict[str, Callable[[], None]] = {
 
 @pytest.fixture
 def caller(db: Any) -> KeyCaller:
-    """Reads and writes `mine`, and nothing else."""
+    """A caller who can read and write only the collection `mine`."""
     collection = make_library_collection("mine", writers=("crew",))
     for number, text in enumerate(OWN_TEXTS):
         add_document(collection, text, doc_id=f"own-{number}", metadata={"type": "manual", "priority": number})
     return key_caller(make_user("dora", "crew"))
 
 
-def rolled_back(action: Action) -> Any:
+def run_and_roll_back(action: Action) -> Any:
     with transaction.atomic():
         result = action()
         transaction.set_rollback(True)
     return result
 
 
-def comparable(response: Any) -> tuple[int, dict[str, str], bytes]:
+def comparable_parts(response: Any) -> tuple[int, dict[str, str], bytes]:
     headers = {name: value for name, value in response.headers.items() if name != "X-Request-ID"}
     content = SERVER_VALUES.sub(b"MADE", response.content)
     headers["Content-Length"] = str(len(content))
     return response.status_code, headers, content
 
 
-def comparable_responses(request: Action) -> Any:
-    return comparable(request())
+def send_and_compare(request: Action) -> Any:
+    return comparable_parts(request())
 
 
 def responses_in_world(world: Callable[[], None], requests: Sequence[Action]) -> list[Any]:
-    """The responses in a world; it is rolled back afterwards, with the changes of the requests."""
+    """Returns the responses in a world; rolls back the world and the changes of the requests."""
 
     def create_and_request() -> list[Any]:
         world()
-        return [rolled_back(partial(comparable_responses, request)) for request in requests]
+        return [run_and_roll_back(partial(send_and_compare, request)) for request in requests]
 
-    result: list[Any] = rolled_back(create_and_request)
+    result: list[Any] = run_and_roll_back(create_and_request)
     return result
 
 
-def check_same_everywhere(requests: Sequence[Action]) -> list[Any]:
-    result = {name: responses_in_world(world, requests) for name, world in FOREIGN_WORLDS.items()}
-    for number, expected in enumerate(result["nothing"]):
-        assert result["much"][number] == expected, number
-        assert result["other things"][number] == expected, number
-    return result["nothing"]
+def check_equal_in_all_worlds(requests: Sequence[Action]) -> list[Any]:
+    responses_by_world = {name: responses_in_world(world, requests) for name, world in FOREIGN_WORLDS.items()}
+    for number, expected in enumerate(responses_by_world["nothing"]):
+        assert responses_by_world["much"][number] == expected, number
+        assert responses_by_world["other things"][number] == expected, number
+    return responses_by_world["nothing"]
 
 
 def request_of(caller: KeyCaller, method: str, path: str, body: Any = None, **query: Any) -> Action:
@@ -143,12 +143,12 @@ SEARCHES = some.fixed_dictionaries(
 @pytest.mark.nightly
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(searches=some.lists(SEARCHES, min_size=15, max_size=20))
-def test_many_searches_find_scores_and_ranks_the_same(caller: KeyCaller, searches: list[Any]):  # C04
-    result = check_same_everywhere([request_of(caller, "POST", SEARCH_PATH, search) for search in searches])
-    assert {status for status, _, _ in result} == {200}
+def test_many_searches_have_equal_scores_in_all_worlds(caller: KeyCaller, searches: list[Any]):  # C04
+    responses = check_equal_in_all_worlds([request_of(caller, "POST", SEARCH_PATH, search) for search in searches])
+    assert {status for status, _, _ in responses} == {200}
 
 
-def foreign_calls(caller: KeyCaller, name: str) -> list[Action]:
+def foreign_collection_requests(caller: KeyCaller, name: str) -> list[Action]:
     return [
         request_of(caller, "GET", SEARCH_PATH, collection_names=name, query="toner"),
         request_of(caller, "GET", SEARCH_PATH, collection_names=["mine", name, name], query="toner"),
@@ -161,7 +161,7 @@ def foreign_calls(caller: KeyCaller, name: str) -> list[Action]:
     ]
 
 
-def own_calls(caller: KeyCaller) -> list[Action]:
+def own_requests(caller: KeyCaller) -> list[Action]:
     same_bytes = {"text": OWN_TEXTS[0], "metadata": {"type": "manual", "priority": 0}}
     return [
         request_of(caller, "GET", COLLECTION_LIST_PATH),
@@ -189,12 +189,12 @@ def random_searches(caller: KeyCaller) -> list[Action]:
 
 def test_data_of_others_changes_no_response(caller: KeyCaller):  # C02, C03, C04, C06, C12, C51
     names = ("others", "more of others", "empty", "never there")
-    foreign_requests = [foreign_calls(caller, name) for name in names]
-    result = check_same_everywhere(
-        [*own_calls(caller), *random_searches(caller), *(call for calls in foreign_requests for call in calls)]
+    foreign_requests = [foreign_collection_requests(caller, name) for name in names]
+    responses = check_equal_in_all_worlds(
+        [*own_requests(caller), *random_searches(caller), *(call for calls in foreign_requests for call in calls)]
     )
 
-    own_responses, foreign_responses = result[:-32], result[-32:]
+    own_responses, foreign_responses = responses[:-32], responses[-32:]
     assert [status for status, _, _ in own_responses] == [200, 200, 200, 200, 201, 200, 201, 404, 404, 200] + 27 * [200]
     assert own_responses[0][2].count(b"collection_name") == own_responses[1][2].count(b"collection_name") == 1
     assert {status for status, _, _ in foreign_responses} == {404}
@@ -216,25 +216,25 @@ def test_ids_of_others_are_404(caller: KeyCaller):  # C02
         assert hidden_response.status_code == 404 and hidden_response.content == missing_response.content
 
 
-def test_hidden_and_missing_run_the_same_queries(db: Any):  # C52
+def test_hidden_and_missing_collections_cause_the_same_queries(db: Any):  # C52
     make_library_collection("others", writers=("strangers",))
     make_library_collection("mine", writers=("crew",))
     caller = key_caller(make_user("dora", "crew"))
 
     def run_statements(name: str) -> list[list[str]]:
-        results = []
-        for call in foreign_calls(caller, name):
+        statements = []
+        for call in foreign_collection_requests(caller, name):
             with CaptureQueriesContext(connection) as queries:
                 assert call().status_code == 404
-            results.append([query["sql"].replace(name, "NAME") for query in queries if '"document' in query["sql"]])
-        return results
+            statements.append([query["sql"].replace(name, "NAME") for query in queries if '"document' in query["sql"]])
+        return statements
 
     hidden_statements = run_statements("others")
     assert hidden_statements == run_statements("nobody") and all(hidden_statements)
 
 
 def test_comparison_detects_a_difference(caller: KeyCaller):
-    """The comparison would prove nothing if it never found a difference."""
+    """Proves that the comparison can find a difference."""
 
     def leaking_world() -> None:
         add_document(Collection.objects.get(name="mine"), "Toner of mine.", doc_id="leak")

@@ -98,7 +98,7 @@ def check_conformance(response: Any, serializer: type[Serializer[Any]]) -> None:
 def test_responses_match_the_description(manager: KeyCaller):
     check_conformance(
         manager.post(LOAD_TEXT_PATH, {"text": "The toner is red.", "doc_id": "one"}, collection_name="manuals"),
-        serializers.LoadedSerializer,
+        serializers.LoadResponseSerializer,
     )
     check_conformance(
         manager.get(SEARCH_PATH, collection_names="manuals", query="toner"), serializers.PassageSerializer
@@ -195,7 +195,7 @@ def test_refusals_of_lists_are_declared(manager: KeyCaller, schema: dict[str, An
         (BY_TAG_PATH, {"collection_name": "manuals"}, {"tag_info": "n=2", "limit": 1, "offset": 0}),
     ],
 )
-def test_declared_query_parameters_work_beside_a_body(
+def test_declared_query_parameters_work_together_with_a_body(
     manager: KeyCaller, schema: dict[str, Any], path: str, body: Any, query: dict[str, Any]
 ):
     manager.load("The toner.", doc_id="there", metadata={"n": 2})
@@ -213,7 +213,7 @@ def test_declared_query_parameters_work_beside_a_body(
         assert [document["doc_id"] for document in response.json()] == ["there"]
 
 
-def test_no_default_in_the_query_string_contradicts_a_body(schema: dict[str, Any]):
+def test_described_defaults_do_not_contradict_a_body(schema: dict[str, Any]):
     for path in (*EIGHT_PATHS, f"{MANAGED_PATH}/{{sys_id}}/search", f"{MANAGED_PATH}/{{sys_id}}/documents"):
         for parameter in schema["paths"][path].get("post", {}).get("parameters", ()):
             assert "default" not in parameter["schema"], (path, parameter["name"])

@@ -1,4 +1,4 @@
-"""Parameters are read alike from the query string, a JSON body and a form."""
+"""Parameters are parsed in the same way from the query string, a JSON body and a form."""
 
 import json
 from typing import Any
@@ -148,7 +148,7 @@ def test_two_different_values_are_refused_by_name(name: str, reader: Reader, que
     assert (exc_info.value.code, exc_info.value.field) == ("contradiction", name)
 
 
-def test_invalid_value_in_one_place_is_refused():
+def test_invalid_value_in_query_or_body_is_refused():
     with pytest.raises(BadRequest) as exc_info:
         parse_parameters(QueryDict("k=3"), {"k": "3"}, ("k",)).get("k", parameters.number_reader(1, 9))
     assert exc_info.value.code == "invalid_parameter"
@@ -181,7 +181,7 @@ def test_invalid_filter_names_the_position():
     assert (exc_info.value.code, exc_info.value.field, exc_info.value.position) == ("invalid_query", "metadata", 9)
 
 
-def test_no_filter_and_an_empty_one_are_none():
+def test_missing_and_empty_filters_are_none():
     for query in ("", "metadata="):
         assert parameters.read_filter(parse_parameters(QueryDict(query), {}, ("metadata",)), "metadata").is_empty
 
@@ -201,7 +201,7 @@ READER_EXAMPLES = [
 @settings(max_examples=60, deadline=None)
 @given(value=JSON_VALUES | some.lists(some.text(), min_size=1, max_size=3).map(lambda texts: TextValue(tuple(texts))))
 def test_any_input_is_parsed_or_refused(value: Any):
-    """A parsed value can be parsed again with the same result."""
+    """Parsing a parsed value again gives the same result."""
     for reader in READER_EXAMPLES:
         status, result = outcome_of(reader, value)
         assert status in (200, 400, 413)

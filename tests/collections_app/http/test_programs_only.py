@@ -1,4 +1,4 @@
-"""The eight endpoints are for programs: credentials in each request, and errors as JSON."""
+"""The eight endpoints are for programs: each request has credentials, and errors are JSON."""
 
 from typing import Any
 

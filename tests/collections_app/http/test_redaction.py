@@ -1,4 +1,4 @@
-"""Names of files, metadata, texts and queries are not in the log, which has ids and sizes."""
+"""The log contains ids and sizes, but no file names, metadata, texts or queries."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A refused load says what the sender must correct."""
+"""The error of a refused load explains what to correct."""
 
 from urllib.parse import urlencode
 
@@ -11,9 +11,9 @@ pytestmark = pytest.mark.django_db
 
 
 def test_refused_duplicate_names_the_existing_document(manager: KeyCaller):
-    query = {"text": "The toner is red.", "on_duplicate": "error"}
-    doc_id = manager.post(LOAD_TEXT_PATH, query, collection_name="manuals").json()["doc_id"]
-    refusal = manager.post(LOAD_TEXT_PATH, query, collection_name="manuals")
+    body = {"text": "The toner is red.", "on_duplicate": "error"}
+    doc_id = manager.post(LOAD_TEXT_PATH, body, collection_name="manuals").json()["doc_id"]
+    refusal = manager.post(LOAD_TEXT_PATH, body, collection_name="manuals")
 
     assert error_of(refusal) == (409, "duplicate", None)
     assert f"with the doc_id {doc_id}." in refusal.json()["errors"][0]["message"]
@@ -48,7 +48,7 @@ def test_unassigned_characters_are_accepted(manager: KeyCaller):
     assert contents == {"Thanks \U0001fa77", "日本 \U0001fae9", "\uf8ff"}
 
 
-def test_name_that_was_no_utf_8_is_refused_and_an_old_one_is_found(manager: KeyCaller):
+def test_invalid_utf8_is_refused_in_new_names_and_found_in_old_ones(manager: KeyCaller):
     query_string = urlencode({"collection_name": b"\xff\xfe"})
     refusal = manager.post(f"{LOAD_TEXT_PATH}?{query_string}", {"text": "one"})
 

@@ -1,4 +1,4 @@
-"""The two retrieval endpoints: GET and POST, filters, limits, and the content of a response."""
+"""The two retrieval endpoints: GET and POST, filters, limits, and the content of responses."""
 
 import json
 from typing import Any
@@ -61,7 +61,7 @@ def test_passage_has_the_documented_fields(library_caller: KeyCaller):  # C50
     assert "embedding" not in response.content.decode()
 
 
-def test_get_and_post_and_both_places_are_alike(library_caller: KeyCaller):  # C48
+def test_get_and_post_read_query_and_body_alike(library_caller: KeyCaller):  # C48
     search_parameters = {
         "collection_names": ["printers", "mail"], "query": "toner", "k": 2, "metadata": "type=manual", "mode": "text"
     }  # fmt: skip
@@ -81,16 +81,16 @@ def test_head_has_the_headers_of_get(library_caller: KeyCaller):
 
 
 def test_collection_names_can_be_a_list_text_or_repeated(library_caller: KeyCaller):
-    query = {"query": "toner mailbox", "k": 9, "mode": "text"}
-    both_ids = doc_ids(library_caller.post(SEARCH_PATH, {**query, "collection_names": ["printers", "mail"]}))
+    search = {"query": "toner mailbox", "k": 9, "mode": "text"}
+    both_ids = doc_ids(library_caller.post(SEARCH_PATH, {**search, "collection_names": ["printers", "mail"]}))
 
     assert set(both_ids) == {"toner", "box"}
-    assert doc_ids(library_caller.get(SEARCH_PATH, **query, collection_names=["printers", "mail", "mail"])) == both_ids
-    assert doc_ids(library_caller.get(SEARCH_PATH, **query, collection_names='["printers", "mail"]')) == both_ids
-    assert doc_ids(library_caller.post(SEARCH_PATH, {**query, "collection_names": "mail"})) == ["box"]
+    assert doc_ids(library_caller.get(SEARCH_PATH, **search, collection_names=["printers", "mail", "mail"])) == both_ids
+    assert doc_ids(library_caller.get(SEARCH_PATH, **search, collection_names='["printers", "mail"]')) == both_ids
+    assert doc_ids(library_caller.post(SEARCH_PATH, {**search, "collection_names": "mail"})) == ["box"]
 
 
-def test_k_passages_at_most_and_five_by_default(manager: KeyCaller):
+def test_k_limits_the_passages_and_is_five_by_default(manager: KeyCaller):
     for number in range(7):
         manager.load(f"The toner number {number}.")
 
@@ -127,13 +127,13 @@ FILTERS = [
 def test_server_fields_are_not_metadata(library_caller: KeyCaller, carl: User, as_carl: Client, filter: str):
     collection = Collection.objects.get(name="printers")
     library_caller.load("Carl's.", "printers", metadata={"owner": carl.pk, "sys_id": carl.pk})
-    query = {"query": "toner", "metadata": filter}
+    parameters = {"query": "toner", "metadata": filter}
 
     for response, field in (
-        (library_caller.get(SEARCH_PATH, collection_names="printers", **query), "metadata"),
-        (library_caller.post(SEARCH_PATH, {"collection_names": "printers", **query}), "metadata"),
+        (library_caller.get(SEARCH_PATH, collection_names="printers", **parameters), "metadata"),
+        (library_caller.post(SEARCH_PATH, {"collection_names": "printers", **parameters}), "metadata"),
         (library_caller.get(BY_TAG_PATH, collection_name="printers", tag_info=filter), "tag_info"),
-        (library_caller.post(f"{MANAGED_PATH}/{collection.pk}/search", query), "metadata"),
+        (library_caller.post(f"{MANAGED_PATH}/{collection.pk}/search", parameters), "metadata"),
     ):
         assert error_of(response) == (400, "invalid_query", field)
     page = as_carl.get(f"/collections/{collection.pk}/", {"query": "toner", "filter": filter})
@@ -197,7 +197,7 @@ def test_body_of_another_type_is_415(empty_collection_caller: KeyCaller):
         assert error_of(response)[:2] == (415, "unsupported_media_type")
 
 
-def test_whole_documents_by_their_metadata(library_caller: KeyCaller):
+def test_whole_documents_are_returned_by_metadata(library_caller: KeyCaller):
     response = library_caller.get(BY_TAG_PATH, collection_name="printers", tag_info="priority=1")
     (body,) = response.json()
 
@@ -208,7 +208,7 @@ def test_whole_documents_by_their_metadata(library_caller: KeyCaller):
     assert response["X-Total-Count"] == "1" and "X-Next-Offset" not in response
 
 
-def test_whole_documents_page_after_page(manager: KeyCaller):
+def test_whole_documents_are_paged(manager: KeyCaller):
     for number in range(5):
         manager.load(f"Text {number}.", doc_id=f"d{number}")
     manager.post(LOAD_TEXT_PATH, {"text": "Not yet.", "wait": False}, collection_name="manuals")
@@ -237,7 +237,7 @@ def test_response_size_is_limited(manager: KeyCaller, monkeypatch: Any):
     assert pages == [["d0", "d1"], ["d2"], ["d3"], ["d4"]]
 
 
-def test_replaced_document_keeps_its_place(library_caller: KeyCaller):
+def test_replaced_document_keeps_its_position(library_caller: KeyCaller):
     library_caller.load("New toner.", "printers", doc_id="toner", on_duplicate="replace")
 
     body = library_caller.get(BY_TAG_PATH, collection_name="printers").json()
@@ -247,8 +247,8 @@ def test_replaced_document_keeps_its_place(library_caller: KeyCaller):
 
 
 def test_document_being_reloaded_is_shown_unchanged(library_caller: KeyCaller):  # C41
-    query = {"text": "New toner.", "doc_id": "toner", "on_duplicate": "replace", "wait": False}
-    assert library_caller.post(LOAD_TEXT_PATH, query, collection_name="printers").status_code == 202
+    body = {"text": "New toner.", "doc_id": "toner", "on_duplicate": "replace", "wait": False}
+    assert library_caller.post(LOAD_TEXT_PATH, body, collection_name="printers").status_code == 202
 
     assert library_caller.get(BY_TAG_PATH, collection_name="printers").json()[0]["page_content"] == "The toner is red."
     assert (
@@ -258,7 +258,7 @@ def test_document_being_reloaded_is_shown_unchanged(library_caller: KeyCaller): 
 
 
 @pytest.mark.parametrize("limit", [0, 201, -1, "a", 10**12])
-def test_page_is_limited(empty_collection_caller: KeyCaller, limit: Any):
+def test_invalid_page_limit_is_refused(empty_collection_caller: KeyCaller, limit: Any):
     assert error_of(empty_collection_caller.get(BY_TAG_PATH, collection_name="printers", limit=limit)) == (
         400,
         "invalid_parameter",
@@ -266,18 +266,18 @@ def test_page_is_limited(empty_collection_caller: KeyCaller, limit: Any):
     )
 
 
-def test_search_without_the_provider_is_by_words_and_says_so(library_caller: KeyCaller, monkeypatch: Any):
+def test_search_without_the_provider_reports_keyword_mode(library_caller: KeyCaller, monkeypatch: Any):
     def fail_to_embed(*_: Any) -> Any:
         raise embed.EmbeddingUnavailable("It is away.")
 
-    query = {"collection_names": "printers", "query": "toner"}
-    assert "X-Search-Mode" not in library_caller.get(SEARCH_PATH, **query)
+    parameters = {"collection_names": "printers", "query": "toner"}
+    assert "X-Search-Mode" not in library_caller.get(SEARCH_PATH, **parameters)
     monkeypatch.setattr(embed, "Embedder", fail_to_embed)
-    response = library_caller.get(SEARCH_PATH, **query)
+    response = library_caller.get(SEARCH_PATH, **parameters)
 
     assert response["X-Search-Mode"] == "text" and doc_ids(response) == ["toner"]
-    assert "X-Search-Mode" not in library_caller.get(SEARCH_PATH, mode="text", **query)
-    refusal = library_caller.get(SEARCH_PATH, mode="vector", **query)
+    assert "X-Search-Mode" not in library_caller.get(SEARCH_PATH, mode="text", **parameters)
+    refusal = library_caller.get(SEARCH_PATH, mode="vector", **parameters)
     assert error_of(refusal)[:2] == (503, "embedding_unavailable") and int(refusal["Retry-After"]) > 0
 
 
@@ -297,7 +297,7 @@ def test_searching_requires_read_permission(library_caller: KeyCaller, stranger:
     assert error_of(reader.get(SEARCH_PATH, collection_names=["mail", "printers"], query="a"))[0] == 404
 
 
-def test_hostile_text_is_returned_as_text(manager: KeyCaller):  # C25, C26
+def test_hostile_text_is_returned_unchanged(manager: KeyCaller):  # C25, C26
     hostile_text = "<script>alert(1)</script> ![x](https://evil.example/?q=1) </script>"
     manager.load(hostile_text)
     response = manager.get(SEARCH_PATH, collection_names="manuals", query="alert")

@@ -1,4 +1,4 @@
-"""Settings of a collection, at creation and later; a refused change changes nothing."""
+"""Settings of a collection, at creation and later; a refused request changes nothing."""
 
 from importlib import import_module
 from typing import Any
@@ -45,7 +45,7 @@ def test_invalid_settings_create_nothing(manager: KeyCaller, settings: Any, expe
 
 
 @pytest.mark.parametrize("body", [[], [{"collection_name": "a"}], "a", 5, True])
-def test_settings_are_one_object(manager: KeyCaller, body: Any):
+def test_settings_must_be_one_json_object(manager: KeyCaller, body: Any):
     collection = make_library_collection("manuals")
     for response in (
         manager.post(MANAGED_PATH, body),
@@ -56,7 +56,7 @@ def test_settings_are_one_object(manager: KeyCaller, body: Any):
         assert response.json()["errors"][0]["message"] == "The body must be a JSON object."
 
 
-def test_no_field_of_a_refusal_is_empty(manager: KeyCaller):
+def test_refusals_have_no_empty_field_names(manager: KeyCaller):
     responses = [
         manager.post(MANAGED_PATH, {"collection_name": "a", "": 1}),
         manager.get(MANAGED_PATH, **{"": "1"}),
@@ -85,7 +85,7 @@ def test_default_overlap_fits_the_chunk_size(manager: KeyCaller, size: int | Non
     assert response.status_code == 201 and Collection.objects.get().chunk_overlap == overlap
 
 
-def test_conflicting_setting_is_named(manager: KeyCaller):
+def test_error_names_the_conflicting_setting(manager: KeyCaller):
     collection = make_library_collection("manuals")
     for change, field, expected in (
         ({"chunk_size": 200}, "chunk_size", "chunk_overlap is 200"),

@@ -1,4 +1,4 @@
-"""Files as multipart/form-data: every invalid form is refused and leaves nothing behind."""
+"""Files as multipart/form-data; invalid forms are refused and leave nothing behind."""
 
 import os
 import resource
@@ -52,7 +52,7 @@ def refusal_of(body: bytes, **options: Any) -> tuple[int, str]:
     return error.value.status, error.value.code
 
 
-def test_file_and_its_fields_arrive():
+def test_file_and_form_fields_are_parsed():
     content, upload = parse_form(
         form_part("metadata", '{"type": "ü"}'.encode()) + FILE_PART + form_part("wait", b"false") + FORM_END
     )
@@ -66,7 +66,7 @@ def test_file_and_its_fields_arrive():
 @pytest.mark.parametrize(
     "size", [1, uploads.MAX_IN_MEMORY_BYTES, uploads.MAX_IN_MEMORY_BYTES + 1, 2_999_999, 3_000_000]
 )
-def test_file_of_any_size_is_whole(size: int):
+def test_file_of_any_size_is_complete(size: int):
     content = os.urandom(size)
 
     assert parse_form(form_part("file", content, "a.bin") + FORM_END)[0] == content
@@ -104,7 +104,7 @@ def test_malformed_form_is_refused(body: bytes, expected: tuple[int, str]):  # C
         (b"".join(form_part(str(number), b"x") for number in range(3000)), TooManyFieldsSent),
     ],
 )
-def test_form_of_large_or_many_fields_is_refused_while_it_is_read(fields: bytes, error: type[Exception]):  # C14
+def test_form_with_large_or_too_many_fields_is_refused_while_it_is_read(fields: bytes, error: type[Exception]):  # C14
     with pytest.raises(error) as exc_info:
         parse_form(FILE_PART + fields + FORM_END)
     result = to_service_error(exc_info.value)
@@ -135,8 +135,8 @@ def test_wrong_content_length_is_refused(length: int):  # C15
     assert refusal_of(FILE_PART + FORM_END, length=length) == (400, "invalid_form")
 
 
-def test_field_cut_off_by_a_wrong_length_is_missing():  # C15
-    """The file came whole; the filter of who may see it did not."""
+def test_form_cut_off_by_a_wrong_content_length_is_refused():  # C15
+    """The file is complete, but its metadata, which may limit who can find it, is missing."""
     content = FILE_PART + form_part("metadata", b'{"type": "secret"}') + FORM_END
 
     assert refusal_of(content, length=len(FILE_PART)) == (400, "invalid_form")
@@ -144,10 +144,10 @@ def test_field_cut_off_by_a_wrong_length_is_missing():  # C15
 
 def test_file_over_the_limit_is_refused_during_the_upload(monkeypatch: Any):  # C14
     read_sizes = []
-    request_read = WSGIRequest.read
+    original_read = WSGIRequest.read
 
     def count_and_read(request: WSGIRequest, *positional: Any) -> bytes:
-        data = request_read(request, *positional)
+        data = original_read(request, *positional)
         read_sizes.append(len(data))
         return data
 
@@ -159,8 +159,8 @@ def test_file_over_the_limit_is_refused_during_the_upload(monkeypatch: Any):  # 
 @pytest.mark.parametrize(
     "filename", ["../../etc/x", "/etc/passwd", r"C:\docs\a.txt", "a.txt", "..", "con", "\u202egpj.exe"]
 )
-def test_file_name_is_a_label(filename: str):  # C13
-    """A file name loses its folders and is never a path. `..` alone is not a name, so there is no file."""
+def test_file_name_contains_no_path(filename: str):  # C13
+    """Folders are removed from a file name. `..` is not a file name, so the form counts as one without a file."""
     if filename == "..":
         assert refusal_of(form_part("file", b"x", filename) + FORM_END) == (400, "mandatory")
         return
@@ -199,7 +199,7 @@ def test_many_files_without_a_name_are_refused(manager: KeyCaller):  # C14
 
 @pytest.mark.parametrize("size", [2 * uploads.MAX_IN_MEMORY_BYTES, uploads.MAX_IN_MEMORY_BYTES + 1])
 def test_full_disk_is_503(size: int):
-    """The limit of the file size has nearly the effect of a full disk."""
+    """Simulates a full disk with a limit on the file size."""
     soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     body = form_part("file", os.urandom(size), "a.bin") + FORM_END
     resource.setrlimit(resource.RLIMIT_FSIZE, (uploads.MAX_IN_MEMORY_BYTES, hard_limit))

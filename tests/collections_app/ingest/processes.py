@@ -46,7 +46,7 @@ def environment() -> dict[str, str]:
 
 
 class WorkerProcess:
-    """A worker process."""
+    """A worker process whose output goes to a file."""
 
     def __init__(self, arguments: tuple[str, ...], log: IO[bytes]) -> None:
         self.log = log
@@ -78,7 +78,7 @@ class WorkerProcess:
 
 @contextmanager
 def running_worker(*arguments: str) -> Iterator[WorkerProcess]:
-    """A worker that is stopped at the end of the block."""
+    """Starts a worker, and stops it at the end of the block."""
     with tempfile.TemporaryFile() as log_file:
         worker_process = WorkerProcess(arguments or ("-c", WORKER_SCRIPT), log_file)
         try:

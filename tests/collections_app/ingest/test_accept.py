@@ -1,4 +1,4 @@
-"""Storing a document: durable before the response, once and complete."""
+"""Storing a document: exactly once, complete, and durable before the response."""
 
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
@@ -73,7 +73,7 @@ def test_file_name_is_cleaned(collection: Collection, filename: str, expected: s
 
 
 class TestDuplicates:
-    """The outcome of a second load. Rows: on_duplicate, what differs, the doc_id, the outcome."""
+    """The outcome of a second load, by on_duplicate, changed values and doc_id."""
 
     CASES: ClassVar[Any] = (
         ("skip", {}, None, "duplicate"),
@@ -98,23 +98,23 @@ class TestDuplicates:
     )
 
     @pytest.mark.parametrize(("on_duplicate", "changes", "doc_id", "outcome"), CASES)
-    @pytest.mark.parametrize("is_worked_on", [False, True])
-    def test_repeated_load_has_this_outcome(
-        self, collection: Collection, on_duplicate: str, changes: Any, doc_id: Any, outcome: str, is_worked_on: bool
+    @pytest.mark.parametrize("is_processed", [False, True])
+    def test_repeated_load_has_the_expected_outcome(
+        self, collection: Collection, on_duplicate: str, changes: Any, doc_id: Any, outcome: str, is_processed: bool
     ):
         first_document = store_document(collection, b"same", doc_id="same", metadata={"type": "guide", "flag": True})
-        if is_worked_on:
+        if is_processed:
             process_queue()
-        query = {"metadata": {"type": "guide", "flag": True}, "data": b"same", **changes}
+        options = {"metadata": {"type": "guide", "flag": True}, "data": b"same", **changes}
         if outcome == "conflict":
             with pytest.raises(Conflict, match="on_duplicate=replace") as exc_info:
-                store_document(collection, doc_id=doc_id, on_duplicate=on_duplicate, **query)
+                store_document(collection, doc_id=doc_id, on_duplicate=on_duplicate, **options)
             assert exc_info.value.code == "duplicate"
             assert Version.objects.count() == 1
             return
-        stored_result = store_document(collection, doc_id=doc_id, on_duplicate=on_duplicate, **query)
-        result = {(True, True): "duplicate", (True, False): "generation", (False, False): "document"}
-        assert result[stored_result.document == first_document.document, stored_result.is_duplicate] == outcome
+        stored_result = store_document(collection, doc_id=doc_id, on_duplicate=on_duplicate, **options)
+        outcomes = {(True, True): "duplicate", (True, False): "generation", (False, False): "document"}
+        assert outcomes[stored_result.document == first_document.document, stored_result.is_duplicate] == outcome
         if outcome == "generation":
             assert (stored_result.version.generation, stored_result.document.newest_id) == (2, stored_result.version.pk)
         assert Version.objects.count() == (1 if outcome == "duplicate" else 2)
@@ -205,7 +205,7 @@ class TestConcurrency:
         document = Document.objects.get()
         assert document.newest == Version.objects.get(generation=20)
 
-    def test_worker_is_woken_after_the_commit_and_a_lost_broker_changes_nothing(self, settings: Any):  # C36
+    def test_worker_is_notified_after_the_commit_and_a_lost_broker_is_harmless(self, settings: Any):  # C36
         collection = make_collection("manuals")
         with transaction.atomic():
             version = store_document(collection, b"a")

@@ -1,4 +1,4 @@
-"""The queue of documents when the clock of a host is wrong, or the database's was set back."""
+"""The queue of documents when a host's clock is wrong or the database's clock was set back."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.collections_app.ingest.world import process_queue, store_document
 from tests.support.clocks import let_time_pass, set_database_clock_back, shifted_host_clock
 
 pytestmark = pytest.mark.django_db
-both_directions = pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
+wrong_clocks = pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
 
 
 def version_of(result: StoreResult) -> Version:
@@ -23,21 +23,21 @@ def queue_state() -> str:
     return str(Version.objects.get().state)
 
 
-@both_directions
-def test_document_is_loaded_at_once_whatever_the_host_says_that_accepted_it(collection: Collection, hours: int):
+@wrong_clocks
+def test_document_is_due_immediately_regardless_of_the_host_clock(collection: Collection, hours: int):
     with shifted_host_clock(hours):
         store_document(collection)
     assert (leases.due_versions().count(), process_queue(), queue_state()) == (1, 1, VersionState.READY)
 
 
-@both_directions
+@wrong_clocks
 def test_lease_is_respected_by_a_worker_whose_clock_is_wrong(collection: Collection, hours: int):
     store_document(collection, takes_lease=True)
     with shifted_host_clock(hours):
         assert (leases.due_versions().count(), leases.take_next_lease()) == (0, None)
 
 
-@both_directions
+@wrong_clocks
 def test_pause_is_respected_by_a_worker_whose_clock_is_wrong(collection: Collection, hours: int):
     result = store_document(collection, takes_lease=True)
     with shifted_host_clock(hours):
@@ -61,8 +61,8 @@ def test_lease_of_a_killed_worker_ends_after_the_clock_was_set_back(collection: 
         version_of(result)
 
 
-@both_directions
-def test_reembedding_waits_by_the_clock_of_the_database(collection: Collection, hours: int):
+@wrong_clocks
+def test_reembedding_waits_according_to_the_database_clock(collection: Collection, hours: int):
     Collection.objects.update(has_old_vectors=True)
     with shifted_host_clock(hours):
         reembedding._record_status(collection.pk, "away", 1, 60)
@@ -73,7 +73,7 @@ def test_reembedding_waits_by_the_clock_of_the_database(collection: Collection, 
         assert reembedding.due_collections().exists()
 
 
-def test_reembedding_goes_on_after_the_clock_was_set_back(collection: Collection):
+def test_reembedding_continues_after_the_clock_was_set_back(collection: Collection):
     Collection.objects.update(has_old_vectors=True)
     reembedding._record_status(collection.pk, "away", 1, 60)
     set_database_clock_back(Collection.objects.all(), "reembed_at")

@@ -114,7 +114,7 @@ class TestPurge:
         stuck_version = document_loader("Words that are counted just now.", doc_id="x")
         other_collection = make_collection("other")
         document_loader("Another.", into=other_collection, doc_id="y")
-        Version.objects.update(is_searched=False)  # as long ones are taken from searches
+        Version.objects.update(is_searched=False)  # as for long documents
         with another_connection() as link, link.transaction(), connection.cursor() as cursor:
             link.execute("SELECT pg_advisory_xact_lock(%s)", [deletion.advisory_lock_key(f"words {collection.pk}")])
             cursor.execute("SET lock_timeout = '200ms'")
@@ -138,7 +138,7 @@ class TestPurge:
         purge_all()
         assert (wrong_term_counts(collection), row_counts()["document"]) == ([], 1)
 
-    def test_document_of_few_large_chunks_counts_as_long(self, collection: Collection, document_loader: DocumentLoader):
+    def test_few_large_chunks_count_as_a_long_document(self, collection: Collection, document_loader: DocumentLoader):
         document_loader("The same words.", doc_id="x")
         Version.objects.update(characters=deletion.MAX_IMMEDIATE_CHARACTERS + 1)
         document_loader("Newer words.", doc_id="x", on_duplicate="replace")
@@ -148,7 +148,7 @@ class TestPurge:
         assert (wrong_term_counts(collection), row_counts()["document_version"]) == ([], 1)
 
 
-def test_while_a_provider_is_unavailable_only_one_document_tries_it(
+def test_only_one_document_retries_an_unavailable_provider(
     collection: Collection, document_loader: DocumentLoader
 ):  # C29
     other_collection = make_collection("elsewhere")

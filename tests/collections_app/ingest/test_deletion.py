@@ -1,4 +1,4 @@
-"""Deletions: hidden immediately, purged row by row, whatever happens at the same time."""
+"""Deleted documents are hidden immediately and purged later, also during concurrent operations."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ def no_rows_remain() -> dict[str, int]:
 
 
 class TestDocument:
-    def test_it_is_hidden_immediately_and_leaves_no_row(self, collection: Collection, document_loader: DocumentLoader):
+    def test_deletion_hides_and_leaves_no_rows(self, collection: Collection, document_loader: DocumentLoader):
         other_version = document_loader("Another document.", doc_id="kept")
         version = document_loader(sample_text(20), doc_id="x")
         assert deletion.delete_document(collection, "x") == version.chunks_count > 1
@@ -61,7 +61,7 @@ class TestDocument:
         purge_all()
         assert row_counts() == no_rows_remain()
 
-    def test_it_is_deleted_only_once_and_only_in_its_collection(
+    def test_document_is_deleted_once_and_only_in_its_collection(
         self, collection: Collection, document_loader: DocumentLoader
     ):  # C12
         document_loader(doc_id="x")
@@ -100,7 +100,7 @@ class TestDocument:
 
 
 class TestCollection:
-    def test_it_is_hidden_immediately_and_leaves_no_row(
+    def test_deletion_hides_and_leaves_no_rows(
         self, collection: Collection, document_loader: DocumentLoader, carl: User
     ):
         chunks = document_loader(sample_text(20)).chunks_count + document_loader("Another.").chunks_count
@@ -118,7 +118,7 @@ class TestCollection:
         assert Collection.objects.get().name == "elsewhere"
         assert DeletionLogEntry.objects.count() == 1
 
-    def test_its_name_is_free_for_a_new_empty_collection(
+    def test_name_of_a_deleted_collection_can_be_reused(
         self, collection: Collection, document_loader: DocumentLoader
     ):  # C43
         document_loader("The same.", doc_id="x")
@@ -129,7 +129,7 @@ class TestCollection:
         assert (Version.objects.get(), Collection.objects.get()) == (new_version, new_collection)
         assert wrong_term_counts(new_collection) == []
 
-    def test_it_is_deleted_only_once(self, collection: Collection):
+    def test_collection_is_deleted_only_once(self, collection: Collection):
         deletion.delete_collection(collection)
         with pytest.raises(NotFound):
             deletion.delete_collection(collection)
@@ -178,13 +178,13 @@ class TestConcurrency:
         with ThreadPoolExecutor(len(operations)) as pool:
             return list(pool.map(run_call, operations))
 
-    def test_two_deletions_of_a_document_at_once(self, document_loader: DocumentLoader, collection: Collection):
+    def test_concurrent_deletions_of_a_document(self, document_loader: DocumentLoader, collection: Collection):
         for _ in range(5):
             chunks = document_loader(doc_id="x").chunks_count
             result = self.run(*[lambda: deletion.delete_document(collection, "x")] * 4)
             assert sorted(result) == [chunks, 404, 404, 404]
 
-    def test_two_deletions_of_a_collection_while_it_is_loaded_into(self, document_loader: DocumentLoader):  # C43
+    def test_concurrent_deletions_of_a_collection_during_loads(self, document_loader: DocumentLoader):  # C43
         for round_number in range(5):
             collection = make_collection(f"turn {round_number}")
             for number in range(3):

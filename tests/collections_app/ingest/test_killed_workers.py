@@ -1,4 +1,4 @@
-"""Workers killed or paused at each step: another resumes, and the result is the same as without the interruption."""
+"""Workers are killed or paused at each step; the result is the same as without an interruption."""
 
 import signal
 from typing import Any
@@ -109,7 +109,7 @@ def test_stored_vectors_stay_after_a_kill_between_batches(collection: Collection
     assert_same_as_without_interruption(version, expected_rows, 2)
 
 
-def test_worker_paused_past_its_lease_stores_nothing_more(collection: Collection, expected_rows: list[Any]):  # C34
+def test_worker_paused_beyond_its_lease_stores_nothing(collection: Collection, expected_rows: list[Any]):  # C34
     slow_document = "".join(f"<p>{number}</p>" for number in range(8_000)).encode()
     version = store_document(collection, slow_document, format="html", filename="a.html").version
     with running_worker() as zombie:

@@ -1,4 +1,4 @@
-"""After loads, replacements, deletions and processing in any order, searches match a simple model."""
+"""After any sequence of loads, replacements, deletions and processing, searches match a simple model."""
 
 import time
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ def load_options(content: int) -> dict[str, Any]:
 
 @dataclass
 class ExpectedDocument:
-    """The expected state of a document: its searchable content, and the content to come."""
+    """The expected state of a document: its searchable content and its newest content."""
 
     newest_content: int
     searched_content: int | None = None
@@ -111,7 +111,7 @@ class LoadMachine(RuleBasedStateMachine):
             assert document is not None
 
     @rule(steps_done=st.integers(0, 3))
-    def process_some_steps_and_stop(self, steps_done: int) -> None:
+    def process_some_steps(self, steps_done: int) -> None:
         """Resets the attempts, because their limit has its own tests."""
         lease = leases.take_next_lease()
         if lease is None:
@@ -126,7 +126,7 @@ class LoadMachine(RuleBasedStateMachine):
         Version.objects.update(attempt=0)
 
     @rule()
-    def work_all(self) -> None:
+    def process_all(self) -> None:
         process_queue()
         for document in self.documents.values():
             document.done()
@@ -152,7 +152,7 @@ class LoadMachine(RuleBasedStateMachine):
 
     @invariant()
     def searches_match_the_model(self) -> None:
-        self.take_over_what_steps_finished()
+        self.update_finished_documents()
         values = dict(
             Version.objects.filter(collection=self.collection, is_searched=True).values_list(
                 "document__doc_id", "characters"
@@ -169,8 +169,8 @@ class LoadMachine(RuleBasedStateMachine):
         assert set(values) == set(expected)
         assert wrong_term_counts(self.collection) == []
 
-    def take_over_what_steps_finished(self) -> None:
-        """A worker may have finished before it was stopped."""
+    def update_finished_documents(self) -> None:
+        """Updates the model for documents that a worker had finished before it was stopped."""
         for name, document in self.documents.items():
             if (
                 document.is_pending

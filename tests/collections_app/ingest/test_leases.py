@@ -1,4 +1,4 @@
-"""The queue: its order, who may write, and retries."""
+"""The queue: order, leases and retries."""
 
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
@@ -50,7 +50,7 @@ class TestOrder:
             assert version_id in leased_ids(3)
 
     @pytest.mark.parametrize("previous_owner", ["", "a", "flooder", "flooders", "z"])
-    def test_every_starting_owner_reaches_all_versions(self, collection: Collection, previous_owner: str):  # C46
+    def test_all_versions_are_leased_after_any_previous_owner(self, collection: Collection, previous_owner: str):  # C46
         for owner in ("flooder", "x", "", "flooder", "flooder"):
             store_document(collection, repr((owner, Version.objects.count())).encode(), user_id=owner)
         served_owners = [previous_owner]
@@ -73,13 +73,13 @@ class TestOrder:
         assert (leased_ids(), leases.due_versions().count()) == ([], 0)
 
     def test_expired_lease_can_be_taken(self, collection: Collection):  # C33
-        held_values = store_document(collection, takes_lease=True)
+        leased_version = store_document(collection, takes_lease=True)
         assert leased_ids() == []
         expire_leases()
         lease = leases.take_next_lease()
         assert lease is not None
-        assert (lease.version_id, lease.attempt, lease.token != held_values.lease_token) == (
-            held_values.version.pk,
+        assert (lease.version_id, lease.attempt, lease.token != leased_version.lease_token) == (
+            leased_version.version.pk,
             2,
             True,
         )
@@ -113,7 +113,7 @@ def test_two_workers_never_lease_the_same_version():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_message_delivered_many_times_does_the_work_once():  # X19
+def test_repeated_message_is_processed_once():  # X19
     collection, other_collection = make_collection("manuals"), make_collection("undisturbed")
     texts = [sample_text(60, start=100 * number).encode() for number in range(3)]
     undisturbed_versions = [store_document(other_collection, text).version for text in texts]

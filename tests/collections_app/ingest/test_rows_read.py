@@ -1,4 +1,4 @@
-"""The rows read to find passages without a vector: each only a few times, however many there are."""
+"""Searches for passages without a vector read each row only a few times, even in long documents."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from tests.collections_app.ingest.world import expire_leases, process_queue, sam
 pytestmark = pytest.mark.django_db
 
 BATCH_SIZE = 16
-# As in a new database. Autovacuum may have seen the tables while they were empty, which leads to other plans.
+# As in a new database. If autovacuum analyzed the tables while they were empty, the plans would differ.
 FORGET_STATISTICS_QUERY = """
     SELECT pg_clear_relation_stats('public', relname), (
         SELECT count(pg_clear_attribute_stats('public', relname, attname, false))
@@ -32,7 +32,7 @@ LONG_TEXT = sample_text(500).encode()  # over 150 chunks
 
 @pytest.fixture
 def collection(db: Any, monkeypatch: pytest.MonkeyPatch) -> Collection:
-    """A collection that changes to another space, so that two spaces are filled."""
+    """A collection that changes to another space, so two spaces are filled."""
     monkeypatch.setattr(chunk_vectors, "CHUNK_BATCH_SIZE", BATCH_SIZE)
     with connection.cursor() as cursor:
         cursor.execute(FORGET_STATISTICS_QUERY)
@@ -44,24 +44,24 @@ def collection(db: Any, monkeypatch: pytest.MonkeyPatch) -> Collection:
 
 
 @contextmanager
-def record_rows_read() -> Iterator[list[int]]:
-    """The rows of passages and vectors that each query for missing vectors reads."""
+def count_rows_per_search() -> Iterator[list[int]]:
+    """A list that collects how many rows each search for missing vectors reads."""
     results: list[int] = []
 
     def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql == chunk_vectors.MISSING_SQL:
             ((plan,),) = execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", params, many, context).fetchall()
-            results.append(rows_read_by(plan[0]["Plan"]))
+            results.append(count_rows_of_plan(plan[0]["Plan"]))
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(record):
         yield results
 
 
-def rows_read_by(node: dict[str, Any]) -> int:
+def count_rows_of_plan(node: dict[str, Any]) -> int:
     rows = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
     own_rows = round(rows * node["Actual Loops"]) if "Relation Name" in node else 0
-    return own_rows + sum([rows_read_by(child) for child in node.get("Plans", ())])
+    return own_rows + sum([count_rows_of_plan(child) for child in node.get("Plans", ())])
 
 
 def process_with_alternating_workers() -> None:
@@ -74,16 +74,16 @@ def process_with_alternating_workers() -> None:
 def process_one_step() -> str:
     lease = leases.take_next_lease()
     assert lease is not None
-    held_values = leases.leased_version(lease.version_id, lease.token)
-    steps.STEPS[held_values.state](held_values, 60.0)
+    leased_version = leases.leased_version(lease.version_id, lease.token)
+    steps.STEPS[leased_version.state](leased_version, 60.0)
     expire_leases()
-    return Version.objects.get(pk=held_values.pk).state
+    return Version.objects.get(pk=leased_version.pk).state
 
 
 @pytest.mark.parametrize("load", [process_queue, process_with_alternating_workers])
-def test_each_batch_is_searched_after_the_previous_one(collection: Collection, load: Any):
+def test_search_for_missing_vectors_continues_after_the_previous_batch(collection: Collection, load: Any):
     store_document(collection, LONG_TEXT)
-    with record_rows_read() as rows_per_search:
+    with count_rows_per_search() as rows_per_search:
         load()
     chunks = Version.objects.get(state="ready").chunks_count
     assert chunks > 9 * BATCH_SIZE and ChunkVector.objects.count() == 2 * chunks
@@ -93,15 +93,15 @@ def test_each_batch_is_searched_after_the_previous_one(collection: Collection, l
 
 
 @pytest.mark.parametrize("positions", [{}, {"{space}": 100}, {"{space}": 10_000}])
-def test_remembered_position_skips_no_missing_vector(collection: Collection, positions: dict[str, int]):
-    """Vectors before the position may have been deleted; they are created again."""
+def test_stored_position_skips_no_missing_vector(collection: Collection, positions: dict[str, int]):
+    """Vectors before the position may have been deleted, and are then created again."""
     store_document(collection, LONG_TEXT)
     while process_one_step() != "embedding":
         pass
     version = Version.objects.get(state="embedding")
     remembered_positions = {name.format(space=collection.space_id): number for name, number in positions.items()}
     Version.objects.update(embedded_to=remembered_positions)
-    with record_rows_read() as rows_per_search:
+    with count_rows_per_search() as rows_per_search:
         process_with_alternating_workers()
     version.refresh_from_db()
     assert version.state == "ready" and version.chunks_count > 150

@@ -61,14 +61,14 @@ class TestSteps:
         assert process_queue() == 1
         assert chunk_rows(Version.objects.get(collection=other_collection)) == chunk_rows(version)
 
-    def test_each_step_may_have_another_worker(self, collection: Collection, document_loader: DocumentLoader):  # C33
+    def test_each_step_can_run_in_another_worker(self, collection: Collection, document_loader: DocumentLoader):  # C33
         expected_chunks = chunk_rows(document_loader(sample_text(MANY_SENTENCES), into=make_collection("undisturbed")))
         version = store_document(collection, sample_text(MANY_SENTENCES).encode()).version
         states = []
         while (lease := leases.take_next_lease()) is not None:
-            held_values = leases.leased_version(lease.version_id, lease.token)
-            states.append(held_values.state)
-            steps.STEPS[held_values.state](held_values, 60.0)
+            leased_version = leases.leased_version(lease.version_id, lease.token)
+            states.append(leased_version.state)
+            steps.STEPS[leased_version.state](leased_version, 60.0)
             expire_leases()  # as if the worker was killed after the step
         assert states == [
             "queued",
@@ -172,7 +172,7 @@ class TestFinalStates:
             worker.retry_document(Document.objects.get())
         assert exc_info.value.code == "not_failed"
 
-    def test_internal_error_is_retried_and_reveals_nothing_of_the_document(
+    def test_internal_error_is_retried_and_does_not_reveal_the_document(
         self, collection: Collection, document_loader: DocumentLoader
     ):
         Collection.objects.update(text_configuration="no_such_language")
@@ -188,7 +188,7 @@ class TestFinalStates:
     def test_statement_timeout_of_a_request_is_left_to_the_worker(
         self, collection: Collection, document_loader: DocumentLoader
     ):
-        """A worker with repeated statement timeouts fails in the end."""
+        """After repeated statement timeouts in the worker, the document fails."""
         with connection.cursor() as cursor:
             cursor.execute(
                 "CREATE FUNCTION cut_off() RETURNS trigger LANGUAGE plpgsql AS "
@@ -251,7 +251,7 @@ class TestReplacing:
         assert (Version.objects.get(), new_version.state, new_version.is_searched) == (new_version, "empty", True)
         assert (row_counts()["chunk"], fetch_rows("SELECT * FROM term_count")) == (0, [])
 
-    def test_newer_version_overtakes_an_older_one(self, collection: Collection):
+    def test_newer_version_is_published_before_an_older_one(self, collection: Collection):
         for number in range(5):
             store_document(collection, b"%d" % number, doc_id="x", on_duplicate="replace", user_id=str(9 - number))
         process_queue()
@@ -302,9 +302,7 @@ class TestProvider:
         pause_left_s = circuit_breaker(retired_space.pk).pause_left_s
         assert 4 < pause_left_s <= 5
         document_loader("Two.")
-        assert (
-            circuit_breaker(retired_space.pk).pause_left_s < pause_left_s
-        )  # the pause of the first document, and not a longer one
+        assert circuit_breaker(retired_space.pk).pause_left_s < pause_left_s  # the same pause as for the first document
         pauses_s = fetch_rows("SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM document_version")
         assert all(3 < pause_s < 7 for (pause_s,) in pauses_s)
 

@@ -1,4 +1,4 @@
-"""A collection that is small enough to reason about."""
+"""A small collection with known documents."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Small collections, loaded by the product, and searches in them."""
+"""Creates small collections, loads documents with the product, and runs searches."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -39,8 +39,8 @@ def add_document(collection: Collection, doc_id: str, text: str, **metadata: Any
 
 def run_search(collections: Collection | Sequence[Collection], query: str, k: int = 10, **options: Any) -> SearchResult:
     searched_collections = [collections] if isinstance(collections, Collection) else list(collections)
-    text = parse_filter(options.pop("filter", ""))
-    return search(searched_collections, SearchRequest(query=query, k=k, filter=text, **options))
+    condition = parse_filter(options.pop("filter", ""))
+    return search(searched_collections, SearchRequest(query=query, k=k, filter=condition, **options))
 
 
 def found_ids(result: SearchResult) -> list[str]:

@@ -1,4 +1,4 @@
-"""The cost of a search is bounded, whatever the query and the collection."""
+"""The cost of a search is bounded for any query and collection."""
 
 from typing import Any
 
@@ -47,8 +47,8 @@ def test_single_character_search_reads_the_index_and_a_limited_number_of_passage
 
 def test_with_alpha_1_other_chunks_are_ordered_by_vector(printers: Collection) -> None:
     add_document(printers, "letters", "Electronic letters reach the inbox.")  # the nearest document is loaded last
-    result = run_search(printers, "email inbox toner", alpha=1.0).hits
-    cosines = [hit.scores["vector"] or 0.0 for hit in result if hit.score == 0.0]
+    hits = run_search(printers, "email inbox toner", alpha=1.0).hits
+    cosines = [hit.scores["vector"] or 0.0 for hit in hits if hit.score == 0.0]
     assert len(cosines) >= 2 and cosines == sorted(cosines, reverse=True)
     ids_by_cosine = found_ids(run_search(printers, "xyzzyq email", alpha=1.0))
     assert ids_by_cosine == found_ids(run_search(printers, "xyzzyq email", mode="vector"))
@@ -66,11 +66,11 @@ def test_only_texts_of_the_result_are_read(db: Any) -> None:
 
 
 def test_only_the_rarest_known_words_of_a_query_are_marked() -> None:
-    result = tuple(
+    known_words = tuple(
         [QueryWord(lexeme=f"w{number}", position=number, term=number, chunk_count=number) for number in range(1, 200)]
     )
     query_terms = QueryTerms(
-        chunk_count=200, words=(QueryWord(lexeme="unknown", position=1, term=0, chunk_count=0), *result)
+        chunk_count=200, words=(QueryWord(lexeme="unknown", position=1, term=0, chunk_count=0), *known_words)
     )
     row: Any = passages.Hit(
         collection_id="c", collection_name="c", configuration="simple", document_id="d", doc_id="d", metadata="{}",

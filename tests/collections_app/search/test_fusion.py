@@ -1,4 +1,4 @@
-"""Fusion of two scores: bounds, order, and the influence of each."""
+"""Fusion of keyword and vector scores: bounds, order, and weights."""
 
 from typing import Any
 
@@ -29,8 +29,8 @@ def make_candidates(*rows: tuple[Any, Any], alpha: float = 0.7) -> list[Candidat
     ]
 
 
-def scores(found: list[Candidate]) -> dict[int, float]:
-    return {hit.candidate.chunk_id: round(hit.score, 6) for hit in fuse(found)}
+def scores(candidates: list[Candidate]) -> dict[int, float]:
+    return {hit.candidate.chunk_id: round(hit.score, 6) for hit in fuse(candidates)}
 
 
 @given(candidate_lists)
@@ -42,8 +42,8 @@ def test_scores_are_from_zero_to_one_and_best_first(candidate_list: list[Candida
 
 
 @given(candidate_lists)
-def test_order_of_candidates_does_not_matter(found: list[Candidate]) -> None:
-    assert fuse(found) == fuse(found[::-1])
+def test_order_of_candidates_does_not_matter(candidates: list[Candidate]) -> None:
+    assert fuse(candidates) == fuse(candidates[::-1])
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,10 @@ def test_scores_of_both_retrievals_add_up(rows: Any, alpha: float, expected: dic
 
 
 def test_cosines_are_normalised_per_space_and_words_overall() -> None:
-    result = [
+    candidates = [
         Candidate(chunk_id=1, space_id=1, alpha=0.5, text_score=4.0, vector_score=0.9),
         Candidate(chunk_id=2, space_id=1, alpha=0.5, text_score=0.0, vector_score=0.7),
         Candidate(chunk_id=3, space_id=2, alpha=0.5, text_score=2.0, vector_score=0.2),
         Candidate(chunk_id=4, space_id=2, alpha=0.5, text_score=0.0, vector_score=0.1),
     ]
-    assert scores(result) == {1: 1.0, 3: 0.75, 2: 0.0, 4: 0.0}
+    assert scores(candidates) == {1: 1.0, 3: 0.75, 2: 0.0, 4: 0.0}

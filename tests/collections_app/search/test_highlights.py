@@ -1,4 +1,4 @@
-"""Highlights: the positions of the words of the query in any text."""
+"""Highlights: the positions of query words in any text."""
 
 from itertools import pairwise
 from typing import Any
@@ -35,14 +35,14 @@ CASES = [
 def lexemes(configuration: str, text: str) -> list[str]:
     collection = make_collection(configuration, text_configuration=configuration)
     add_document(collection, "one", "A document of this language.")
-    result = term_statistics.find_query_terms(text, [collection])[collection.pk].words
+    query_words = term_statistics.find_query_terms(text, [collection])[collection.pk].words
     deletion.delete_collection(collection)
-    return [word.lexeme for word in result]
+    return [word.lexeme for word in query_words]
 
 
 def highlights_of(configuration: str, text: str, query: str) -> list[list[int]]:
-    request = lexemes(configuration, query)
-    return find_highlights([HighlightRequest(text=text, configuration=configuration, lexemes=request)])[0]
+    query_lexemes = lexemes(configuration, query)
+    return find_highlights([HighlightRequest(text=text, configuration=configuration, lexemes=query_lexemes)])[0]
 
 
 @pytest.mark.django_db
@@ -53,12 +53,12 @@ def test_highlights(configuration: str, text: str, query: str, expected: list[st
 
 @pytest.mark.django_db
 def test_many_passages_are_highlighted_in_one_call_each_in_its_language(db: Any) -> None:
-    values = [
+    requests = [
         HighlightRequest(text="the houses", configuration="english", lexemes=["hous"]),
         HighlightRequest(text="no words asked", configuration="english", lexemes=[]),
         HighlightRequest(text="die Häuser", configuration="german", lexemes=["haus"]),
     ]
-    assert find_highlights(values) == [[[4, 10]], [], [[4, 10]]]
+    assert find_highlights(requests) == [[[4, 10]], [], [[4, 10]]]
 
 
 TEXT_STRATEGY = st.text(alphabet="ab fox-FOX ﬁé\u0301東京。“”<>&'\\\ue000\ue001\u00ad1.2\n", max_size=80)
@@ -71,7 +71,7 @@ def test_each_highlight_lies_in_the_text_and_is_a_query_word(text: str, query: s
     positions = highlights_of("english", text, query)
     assert all(0 <= start < stop <= len(text) for start, stop in positions)
     assert all(position[1] < next_position[0] for position, next_position in pairwise(positions))
-    request = set(lexemes("english", query))
+    query_lexemes = set(lexemes("english", query))
     for start, stop in positions:
         # One highlight may join overlapping pairs of characters, of which each is in the query.
-        assert request & set(lexemes("english", text[start:stop]))
+        assert query_lexemes & set(lexemes("english", text[start:stop]))

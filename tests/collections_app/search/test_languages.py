@@ -7,7 +7,7 @@ from collections_app.lexical.language_detection import detect_language
 from collections_app.models import Version
 from tests.collections_app.search.searches import add_document, found_ids, make_collection, run_search
 
-# ruff: noqa: E501, RUF001  (whole sentences on a line, and letters of other scripts, are meant)
+# ruff: noqa: E501, RUF001  (one sentence per line, and letters of other scripts, are intended)
 SENTENCES = {
     "arabic": "يمكن طلب السيارة من المكتب الأمامي قبل يوم واحد على الأقل، ولا يجوز أن تستعمل إلا في العمل الذي طلبت من أجله.",
     "armenian": "Տպիչը գտնվում է երրորդ հարկում և այսօր չի աշխատում։",
@@ -70,7 +70,7 @@ def test_capitals_make_no_difference(language: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNSUPPORTED_SENTENCES)
-def test_unknown_languages_are_simple(name: str) -> None:
+def test_other_languages_use_the_simple_configuration(name: str) -> None:
     assert detect_language(UNSUPPORTED_SENTENCES[name]) == "simple"
 
 

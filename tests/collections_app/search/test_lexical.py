@@ -1,4 +1,4 @@
-"""The words of chunks: stored once, added to the counts and removed, safe with concurrent writers."""
+"""Words of chunks are stored once and counted correctly, also with concurrent writers."""
 
 import hashlib
 import threading
@@ -82,13 +82,13 @@ def test_adding_and_removing_counts_leaves_nothing() -> None:
 def test_storing_words_twice_equals_storing_them_once() -> None:
     version = version_without_words(make_collection(), "The quick fox")
     store_words(version)
-    result = list(ChunkWords.objects.values_list("chunk_id", "terms", "weights"))
+    rows_before = list(ChunkWords.objects.values_list("chunk_id", "terms", "weights"))
     store_words(version)
-    assert str(list(ChunkWords.objects.values_list("chunk_id", "terms", "weights"))) == str(result)
+    assert str(list(ChunkWords.objects.values_list("chunk_id", "terms", "weights"))) == str(rows_before)
 
 
 def test_stored_words_depend_only_on_the_chunk() -> None:
-    """Other documents, loaded before or after, do not matter."""
+    """Documents loaded before or after have no influence."""
     first_collection, second_collection = make_collection("alone"), make_collection("beside")
     version = version_without_words(first_collection, "The quick fox jumps")
     store_words(version)
@@ -124,7 +124,7 @@ def test_any_text_can_be_indexed() -> None:
         "…",
     ]
     version = version_without_words(make_collection(), *texts)
-    # With its headings, a chunk can have as many different characters as are indexed.
+    # With headings, a chunk can contain as many different characters as there are indexed ones.
     Chunk.objects.filter(version=version, text=chinese).update(
         heading_path=["".join([chr(0x20000 + number) for number in range(20_000)])]
     )
@@ -135,7 +135,7 @@ def test_any_text_can_be_indexed() -> None:
 
 
 def test_two_words_at_one_position_share_it() -> None:
-    """Among sixty thousand words, some have the same 28 bits."""
+    """Among 60,000 words, some have the same 28-bit position."""
     position = term_statistics.SPARSE_INDEX_SQL.format(lexeme="'simple:' || word")
     with connection.cursor() as cursor:
         cursor.execute(

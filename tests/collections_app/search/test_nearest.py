@@ -1,4 +1,4 @@
-"""Nearest vectors through the index of a large collection: complete and right, with and without a filter."""
+"""Nearest-neighbour searches with the vector index: complete and correct, with and without a filter."""
 
 import random
 from typing import Any
@@ -23,15 +23,15 @@ def random_vector() -> list[float]:
 
 @pytest.fixture
 def large_collection(vector_index_cleanup: None, monkeypatch: pytest.MonkeyPatch) -> Collection:
-    """A large collection by a low threshold; another one has the same vectors, but its index must not be used."""
+    """A collection that counts as large; the index of a similar collection must not be used for it."""
     monkeypatch.setattr(vector_indexes, "INDEX_THRESHOLD", 1)
     space = EmbeddingSpace.objects.create(provider="test", model="random", dimensions=DIMENSIONS)
     for name in ("theirs", "large"):
-        result = make_collection(name, space=space)
-        fill_collection(result)
+        collection = make_collection(name, space=space)
+        fill_collection(collection)
     vector_indexes.maintain_indexes()
     vector_indexes.clear_cache()
-    return result
+    return collection
 
 
 def fill_collection(collection: Collection) -> None:
@@ -57,18 +57,18 @@ def fill_collection(collection: Collection) -> None:
 
 
 def recall(scope: Scope, monkeypatch: pytest.MonkeyPatch) -> float:
-    """The fraction of the exact ten nearest that the index finds; checks that it finds the requested number."""
+    """The fraction of the exact ten nearest neighbours that the index finds; also checks the number of results."""
     matches = total = 0
     available_count = CHUNKS if scope.version_ids is None else CHUNKS_PER_VERSION * len(scope.version_ids)
     for _ in range(20):
-        request = vector_retrieval.vector_literal(random_vector())
+        query_vector = vector_retrieval.vector_literal(random_vector())
         with snapshot_transaction():
-            result = vector_retrieval.nearest_chunks(scope, CHUNKS, request, RESULT_COUNT)
+            indexed_results = vector_retrieval.nearest_chunks(scope, CHUNKS, query_vector, RESULT_COUNT)
         with monkeypatch.context() as patch, snapshot_transaction():
             patch.setattr(vector_indexes, "INDEX_THRESHOLD", 10**15)
-            exact_results = vector_retrieval.nearest_chunks(scope, CHUNKS, request, 10)
-        assert len(result) == min(RESULT_COUNT, available_count)
-        matches += len(exact_results.keys() & result.keys())
+            exact_results = vector_retrieval.nearest_chunks(scope, CHUNKS, query_vector, 10)
+        assert len(indexed_results) == min(RESULT_COUNT, available_count)
+        matches += len(exact_results.keys() & indexed_results.keys())
         total += len(exact_results)
     return matches / total
 

@@ -27,21 +27,21 @@ foreign_worlds = st.lists(st.tuples(st.sampled_from(["their", "others"]), foreig
 
 
 class RolledBack(Exception):
-    """Rolls back a world."""
+    """Raised to roll back a world."""
 
 
-def results_beside(foreign_documents: list[tuple[str, str]], removed_count: int = 0) -> bytes:
-    """The results of the own collection while others load documents and delete some of them."""
-    message = b""
+def results_with_foreign_documents(foreign_documents: list[tuple[str, str]], removed_count: int = 0) -> bytes:
+    """The search results in our own collection while others load and delete documents."""
+    results = b""
     try:
         with transaction.atomic():
-            message = _results_beside(foreign_documents, removed_count)
+            results = _load_and_search(foreign_documents, removed_count)
             raise RolledBack
     except RolledBack:
-        return message
+        return results
 
 
-def _results_beside(foreign_documents: list[tuple[str, str]], removed_count: int) -> bytes:
+def _load_and_search(foreign_documents: list[tuple[str, str]], removed_count: int) -> bytes:
     foreign_collections: dict[str, Collection] = {}
     own_collection = make_collection()
     remaining_documents = iter(foreign_documents)
@@ -54,7 +54,7 @@ def _results_beside(foreign_documents: list[tuple[str, str]], removed_count: int
         with connection.cursor() as cursor:
             cursor.execute("DELETE FROM chunk WHERE collection_id = %s", [collection.pk])
     result = [
-        comparable(run_search(own_collection, query, mode=mode, filter=condition))
+        comparable_hits(run_search(own_collection, query, mode=mode, filter=condition))
         for query in QUERIES
         for mode in ("hybrid", "text", "vector")
         for condition in ("", "status=open")
@@ -62,11 +62,11 @@ def _results_beside(foreign_documents: list[tuple[str, str]], removed_count: int
     return json.dumps(result).encode()
 
 
-def comparable(result: SearchResult) -> list[dict[str, Any]]:
-    """The result without the internal ids, which no response contains."""
-    inner = ("collection_id", "document_id")
+def comparable_hits(result: SearchResult) -> list[dict[str, Any]]:
+    """The hits without internal ids, which responses do not contain."""
+    internal_fields = ("collection_id", "document_id")
     return [
-        {"id": hit.id} | {name: value for name, value in asdict(hit).items() if name not in inner}
+        {"id": hit.id} | {name: value for name, value in asdict(hit).items() if name not in internal_fields}
         for hit in result.hits
     ]
 
@@ -77,7 +77,7 @@ def comparable(result: SearchResult) -> list[dict[str, Any]]:
 )
 @given(foreign_worlds, st.integers(0, 2))
 def test_data_of_others_does_not_change_results(foreign_documents: list[tuple[str, str]], removed_count: int) -> None:
-    assert results_beside(foreign_documents, removed_count) == results_beside([])
+    assert results_with_foreign_documents(foreign_documents, removed_count) == results_with_foreign_documents([])
 
 
 # C04
@@ -87,29 +87,29 @@ def test_data_of_others_does_not_change_results(foreign_documents: list[tuple[st
 )
 @given(foreign_worlds, st.integers(0, 2))
 def test_results_are_equal_in_many_worlds(foreign_documents: list[tuple[str, str]], removed_count: int) -> None:
-    assert results_beside(foreign_documents, removed_count) == results_beside([])
+    assert results_with_foreign_documents(foreign_documents, removed_count) == results_with_foreign_documents([])
 
 
 def test_comparison_detects_a_leak() -> None:
-    """The same text in the own collection changes scores, so the comparison would detect an influence of others."""
+    """The same text in our own collection changes scores, so the comparison would detect a leak."""
     collection = make_collection()
     add_document(collection, "a", "printer paper")
-    result_before = comparable(run_search(collection, "printer paper lamp", mode="text"))
+    result_before = comparable_hits(run_search(collection, "printer paper lamp", mode="text"))
     add_document(collection, "b", "printer lamp")
-    assert comparable(run_search(collection, "printer paper lamp", mode="text")) != result_before
+    assert comparable_hits(run_search(collection, "printer paper lamp", mode="text")) != result_before
 
 
 # C04
 def test_hash_collision_with_another_collection_is_not_found(printers: Collection) -> None:
-    """A user who knows the id of a collection could search for such words."""
+    """A user who knows the id of a collection could construct words with the same hash."""
     other_collection = make_collection("theirs")
     foreign_version = add_document(other_collection, "secret", "printer paper lamp")
     terms = [word.term for word in term_statistics.find_query_terms("printer paper", [printers])[printers.pk].words]
     ChunkWords.objects.filter(version=foreign_version).update(terms=terms)
-    result_before = comparable(run_search(printers, "printer paper", mode="text"))
+    result_before = comparable_hits(run_search(printers, "printer paper", mode="text"))
     assert "secret" not in [word["doc_id"] for word in result_before]
     ChunkWords.objects.filter(version=foreign_version).delete()
-    assert comparable(run_search(printers, "printer paper", mode="text")) == result_before
+    assert comparable_hits(run_search(printers, "printer paper", mode="text")) == result_before
 
 
 # C52

@@ -18,7 +18,7 @@ from .searches import PRINTER_DOCUMENTS, add_document, found_ids, make_collectio
 pytestmark = pytest.mark.django_db
 
 
-def test_passage_that_answers_comes_first_in_every_mode(printers: Collection) -> None:
+def test_passage_that_answers_is_first_in_every_mode(printers: Collection) -> None:
     for mode in ("hybrid", "text", "vector"):
         assert found_ids(run_search(printers, "the printer's lamp is red", mode=mode))[0] == "toner", mode
 
@@ -199,7 +199,7 @@ def collection_with_retired_model(db: Any) -> Collection:
 
 
 # C29
-def test_search_without_vectors_uses_words_and_says_so(collection_with_retired_model: Collection) -> None:
+def test_search_without_vectors_uses_keywords_and_reports_it(collection_with_retired_model: Collection) -> None:
     result = run_search(collection_with_retired_model, "printer lamp")
     assert result.is_without_vectors and found_ids(result)[0] == "toner"
     assert result.hits[0].score == 1.0 and result.hits[0].scores["vector"] is None

@@ -1,4 +1,4 @@
-"""Searches while documents are replaced and deleted: each sees the old or the new content, never both or none."""
+"""A search during replacements and deletions sees either the old or the new content, never both or neither."""
 
 import threading
 from collections.abc import Callable

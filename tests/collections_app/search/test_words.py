@@ -1,4 +1,4 @@
-"""Preparation of text: what becomes a word, and its offsets."""
+"""Preparation of text: which words it contains, and their offsets."""
 
 import pytest
 from hypothesis import given, settings
@@ -27,7 +27,7 @@ CASES = {
     "": [],
     " \n\t…!": [],
 }
-# Characters of every kind that the steps treat differently, so that they occur next to each other.
+# One character of each kind that the steps treat differently, so that random texts combine them.
 UNUSUAL_CHARACTERS = "ab Z-1.9,_“”é\u0301ﬁ①Ａ！가각\u1100\u1161\u11a8ｶﾞ東京都ก็ำİßΣ\u00ad\u200bनमस्ते😀\ue000\x00\n"  # noqa: RUF001
 
 

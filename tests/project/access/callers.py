@@ -31,7 +31,7 @@ class MatrixCaller:
         return bool(self.cookies)
 
     def request(self, method: str, path: str) -> Any:
-        """Send one request and roll back what it changed."""
+        """Sends a request, rolls back its changes, and returns the response."""
         self.client.cookies = SimpleCookie(self.cookies.output(header="", sep=";"))
         body, content_type = (
             ("", "application/x-www-form-urlencoded") if self.is_browser else ("{}", "application/json")
@@ -68,7 +68,7 @@ def create_callers() -> list[MatrixCaller]:
     }
     scoped_program = create_program_caller(
         "narrow", people["admin"], ["monitoring"]
-    )  # an administrator's key with one role only
+    )  # a key of an administrator that is limited to one role
     inactive_program = create_program_caller("gone", make_user("gone", "admin", active=False))
     return [
         MatrixCaller("nobody"),

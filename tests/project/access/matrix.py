@@ -1,11 +1,11 @@
-"""The matrix as text: a line for the methods of a route with equal responses, a column for each caller."""
+"""The matrix as text: a line per route and methods with equal responses, a column per caller."""
 
 from collections.abc import Iterator
 
 from tests.project.access import callers, world
 
 ALL_METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
-# Django's administration handles all other methods like one of these.
+# Django's administration handles every other method like one of these.
 ADMIN_METHODS = ("GET", "POST")
 StatusMatrix = dict[tuple[str, str], tuple[str, ...]]
 
@@ -38,7 +38,7 @@ def format_line(route: str, methods: str, cells: tuple[str, ...]) -> str:
 
 
 def build_matrix_text() -> str:
-    ids, all_callers = world.create_objects(), callers.create_callers()
+    ids, all_callers = world.create_example_objects(), callers.create_callers()
     all_routes = dict.fromkeys(world.routes())
     header = format_line("# route", "methods", tuple(caller.name for caller in all_callers))
     return "\n".join([header, *(row for route in all_routes for row in rows_of_route(route, all_callers, ids))]) + "\n"
@@ -47,5 +47,5 @@ def build_matrix_text() -> str:
 def read_matrix(text: str) -> tuple[list[str], StatusMatrix]:
     """The names of the callers, and their statuses by route and method."""
     header, *lines = [line.split() for line in text.splitlines()]
-    result = {(route, method): tuple(cells) for route, methods, *cells in lines for method in methods.split(",")}
-    return header[3:], result
+    statuses = {(route, method): tuple(cells) for route, methods, *cells in lines for method in methods.split(",")}
+    return header[3:], statuses

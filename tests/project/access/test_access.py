@@ -1,5 +1,6 @@
-"""Compares the status of every route and caller with the stored matrix: a new route or a changed status fails."""
+"""Compares the status of every route and caller with the stored matrix; fails for new routes and statuses."""
 
+import difflib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from tests.project.access import callers, matrix, world
 
 MATRIX_FILE = Path(__file__).with_name("matrix.txt")
 CALLERS, STATUS_MATRIX = matrix.read_matrix(MATRIX_FILE.read_text())
-# Open to everybody: the state of the service, its description, sign-in and sign-out.
+# Routes without authentication: health, API description, sign-in and sign-out.
 PUBLIC_ROUTES = (
     "/healthz", "/readyz", "/api/schema", "/api/docs", "/api/docs/reference", "/api/docs/redoc.js",
     "/rest/v1/auth/login", "/", "/login/", "/logout/", "/sso/start/", "/sso/callback/", "/sso/logout/",
@@ -24,7 +25,7 @@ def is_program_route(route: str) -> bool:
 
 
 def routes_with_status(name: str, *, status: str) -> Iterator[tuple[str, str]]:
-    """Routes and methods for which this caller gets a status that starts with these digits."""
+    """Routes and methods for which this caller gets a status that starts with `status`."""
     column = CALLERS.index(name)
     return (route_and_method for route_and_method, cells in STATUS_MATRIX.items() if cells[column].startswith(status))
 
@@ -33,8 +34,10 @@ def test_matrix_equals_the_stored_one(db: None, tmp_path: Path):  # X01
     current_file = tmp_path / "matrix.txt"
     current_file.write_text(matrix.build_matrix_text())
 
-    advice = f"review {current_file}, and replace the stored matrix if every change is intended"
-    assert current_file.read_text().splitlines() == MATRIX_FILE.read_text().splitlines(), advice
+    stored_lines, current_lines = MATRIX_FILE.read_text().splitlines(), current_file.read_text().splitlines()
+    differences = [*difflib.unified_diff(stored_lines, current_lines, "stored", str(current_file), n=0, lineterm="")]
+    if differences:
+        pytest.fail("\n".join(["Copy the new file if each of these changes is intended:", *differences]), pytrace=False)
 
 
 def test_no_response_is_a_server_error():
@@ -44,17 +47,17 @@ def test_no_response_is_a_server_error():
 
 
 @pytest.mark.parametrize("name", ["nobody", "gone"])
-def test_without_valid_credentials_only_public_routes_answer(name: str):
+def test_only_public_routes_accept_callers_without_valid_credentials(name: str):
     assert {route for route, _ in routes_with_status(name, status="2")} <= set(PUBLIC_ROUTES)
 
 
 def test_api_routes_answer_401_without_credentials(db: None):
     """Not even the allowed methods are revealed."""
     column = CALLERS.index("nobody")
-    result = {cells[column] for (route, _), cells in STATUS_MATRIX.items() if is_program_route(route)}
-    assert result == {"401"}
+    statuses = {cells[column] for (route, _), cells in STATUS_MATRIX.items() if is_program_route(route)}
+    assert statuses == {"401"}
 
-    ids = world.create_objects()
+    ids = world.create_example_objects()
     for route in {route for route, _ in STATUS_MATRIX if is_program_route(route)}:
         response = Client().get(world.example_path(route.removeprefix("/"), ids))
         assert response.headers["WWW-Authenticate"], route
@@ -81,18 +84,18 @@ def test_api_credentials_open_no_page():
 
 
 @pytest.mark.parametrize(
-    ("lesser_caller", "greater_caller"),
+    ("base_caller", "superset_caller"),
     [
         ("nobody", "person"), ("person", "itil"), ("person", "coll"), ("person", "sso"), ("person", "monitor"),
         ("itil", "admin"), ("coll", "admin"), ("sso", "admin"), ("monitor", "admin"), ("narrow", "admin"),
         ("narrow", "monitor"), ("person@", "sso@"), ("person@", "coll@"), ("sso@", "admin@"), ("coll@", "admin@"),
     ],
 )  # fmt: skip
-def test_more_roles_never_mean_less_access(lesser_caller: str, greater_caller: str):
-    assert set(routes_with_status(lesser_caller, status="2")) <= set(routes_with_status(greater_caller, status="2"))
+def test_additional_roles_never_reduce_access(base_caller: str, superset_caller: str):
+    assert set(routes_with_status(base_caller, status="2")) <= set(routes_with_status(superset_caller, status="2"))
 
 
-def test_each_role_opens_something():
+def test_each_role_grants_access_to_more_routes():
     assert set(routes_with_status("itil", status="2")) > set(routes_with_status("person", status="2"))
     assert set(routes_with_status("monitor", status="2")) > set(routes_with_status("person", status="2"))
     assert {route for route, _ in routes_with_status("sso@", status="2")} & {"/admin/sso/oidcsetting/"}

@@ -1,4 +1,4 @@
-"""An existing object for each route: a record, a document, a row of each table of the administration."""
+"""Creates an object for each route, such as a record or a document, and builds the path to it."""
 
 import re
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ PARAMETERS = {
 ADMIN_ROUTE = re.compile(r"^admin/(\w+)/(\w+)/(.*)$")
 
 
-def create_objects() -> dict[str, str]:
+def create_example_objects() -> dict[str, str]:
     """Create an object for each route; returns the ids for the placeholders of routes."""
     assert set(PARAMETERS) == set(ENDPOINTS)
     itil = Role.objects.get(name="itil").pk
@@ -62,7 +62,7 @@ def create_objects() -> dict[str, str]:
 
 
 def routes(resolver: URLResolver | None = None, prefix: str = "") -> Iterator[str]:
-    """Every route of the service, as its URL pattern is written."""
+    """The URL pattern of every route of the service."""
     for pattern in (resolver or get_resolver()).url_patterns:
         path = prefix + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
@@ -92,9 +92,9 @@ def example_path(route: str, ids: dict[str, str]) -> str:
 def _admin_path(app: str, model_name: str, remainder: str) -> str:
     model = apps.get_model(app, model_name)
     filters = {"is_system": False} if remainder.endswith("records/") else {}
-    result = model._default_manager.filter(**filters).order_by("pk").first()
-    assert result is not None, f"{app}.{model_name} needs a row"
-    remainder = re.sub(r"<(path:object_id|id)>", str(result.pk), remainder)
+    record = model._default_manager.filter(**filters).order_by("pk").first()
+    assert record is not None, f"{app}.{model_name} needs a row"
+    remainder = re.sub(r"<(path:object_id|id)>", str(record.pk), remainder)
     if "history/(" in remainder:
         version = model.history.filter(pk__isnull=False).order_by("history_id").last()
         remainder = f"{version.instance.pk}/history/{version.history_id}/"

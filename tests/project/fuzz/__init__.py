@@ -1,4 +1,4 @@
-"""Requests of any kind: none causes a server error.
+"""Fuzz tests: no request causes a server error.
 
 described      generated from the OpenAPI documents of nine callers, valid and invalid
 tables         sequences of Table API requests: every column type, queries, conditions, keys, malformed bodies

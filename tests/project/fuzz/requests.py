@@ -1,4 +1,4 @@
-"""Generates requests to the Table API and a few others from a seed: as different as possible, valid and invalid."""
+"""Generates valid and invalid requests, mostly to the Table API, from a seed."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Request:
 
 @dataclass(frozen=True)
 class RequestGenerator:
-    """Generates requests about records whose ids are known."""
+    """Generates requests for the records with these ids."""
 
     random: Random
     ids: list[str]
@@ -153,7 +153,8 @@ class RequestGenerator:
             parameters["sysparm_fields"] = ",".join(self.random_column() for _ in range(self.random.randint(1, 5)))
         pairs = [*parameters.items(), *([*parameters.items()] if self.random.random() < 0.03 else [])]
         if self.random.random() < 0.03:
-            return "&".join(f"{name}={value}" for name, value in pairs).replace("\x00", "%").replace("\n", "")
+            unquoted = "&".join(f"{name}={value}" for name, value in pairs).replace("\x00", "%").replace("\n", "")
+            return unquoted.encode(errors="replace").decode()  # a client cannot send surrogates unquoted
         return "&".join(f"{name}={quote(value, errors='surrogatepass')}" for name, value in pairs)
 
     def random_query(self) -> str:
@@ -188,7 +189,7 @@ class RequestGenerator:
         if self.random.random() < 0.12:
             return self.random.choice(BODY_EXAMPLES)
         names = self.random.sample([*EXAMPLES], self.random.randint(0, 5))
-        return json.dumps({name: self.random_value(name) for name in names} | self.unexpected_members()).encode()
+        return json.dumps({name: self.random_value(name) for name in names} | self.unexpected_fields()).encode()
 
     def random_value(self, name: str) -> Any:
         example = EXAMPLES[name]
@@ -199,7 +200,7 @@ class RequestGenerator:
             [*example.refused_values, *JUNK_VALUES] if probability < 0.95 else [self.random_word()]
         )
 
-    def unexpected_members(self) -> dict[str, Any]:
+    def unexpected_fields(self) -> dict[str, Any]:
         if self.random.random() < 0.9:
             return {}
         return {

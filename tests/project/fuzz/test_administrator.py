@@ -1,4 +1,4 @@
-"""Schemathesis with its checks, as administrator and with the administrator's document, against the running product."""
+"""Runs schemathesis and its checks against the product, with the OpenAPI document of an administrator."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from tests.support.nightly import choose_seed, scaled_count
 pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
 REQUEST_COUNT = 5_000
-# Tables whose records may be changed and deleted. For other tables the ids are generated, as the administrator needs
-# the account, the key, the rules and the tables.
+# Tables whose records may be changed and deleted. For other tables, ids are generated, because the test needs the
+# existing account, key, rules and tables.
 CHANGEABLE_TABLES = ("company", "service", "sys_group", "task", "sys_schedule", "sys_indication")
 load_all_checks()
 EXCLUDED_CHECKS = [

@@ -1,4 +1,4 @@
-"""Bytes on a connection to the running product: no bytes cause a server error or stop the service."""
+"""No bytes on a connection to the running product cause a server error or stop the service."""
 
 import socket
 import time
@@ -53,7 +53,7 @@ class RunningProduct:
 
 @dataclass(frozen=True)
 class SendPlan:
-    """The bytes in pieces, and whether the sender waits for a response or disconnects at once."""
+    """The pieces to send, and whether the sender waits for a response or disconnects immediately."""
 
     pieces: list[bytes]
     pause_s: float
@@ -134,10 +134,10 @@ def send_many(product: RunningProduct, count: int) -> Counter[int]:
     first_seed, status_counts = choose_seed(), Counter[int]()
 
     def send_plan(seed: int) -> list[int]:
-        result = statuses_in(send_and_receive(product.stack.port, random_plan(Random(seed), product.key)))
+        statuses = statuses_in(send_and_receive(product.stack.port, random_plan(Random(seed), product.key)))
         # 503: too many slow bodies at a time.
-        assert not [status for status in result if status >= 500 and status != 503], seed
-        return result
+        assert not [status for status in statuses if status >= 500 and status != 503], seed
+        return statuses
 
     with ThreadPoolExecutor(THREAD_COUNT) as pool:
         for result in pool.map(send_plan, range(first_seed, first_seed + count)):
@@ -145,9 +145,9 @@ def send_many(product: RunningProduct, count: int) -> Counter[int]:
     return status_counts
 
 
-def check_still_working(product: RunningProduct, processes_before: set[int]) -> None:
+def check_service_is_working(product: RunningProduct, processes_before: set[int]) -> None:
     eventually(lambda: product.stack.call("GET", "/api/me", key=product.key).status == 200)
-    assert product.web_processes() == processes_before, "a web process had to start again"
+    assert product.web_processes() == processes_before, "a web process was restarted"
     assert "Traceback" not in product.stack.output
     assert all(psutil.pid_exists(pid) for pid in processes_before)
 
@@ -158,14 +158,14 @@ def test_no_bytes_end_or_block_the_service(running_product: RunningProduct):
     status_counts = send_many(running_product, FEW_CONNECTIONS)
 
     assert status_counts.keys() >= {0, 200, 400, 404}
-    check_still_working(running_product, processes_before)
+    check_service_is_working(running_product, processes_before)
 
 
 @pytest.mark.nightly
-def test_no_bytes_of_many_end_or_block_the_service(running_product: RunningProduct):
+def test_no_bytes_of_many_connections_end_or_block_the_service(running_product: RunningProduct):
     processes_before = running_product.web_processes()
 
     status_counts = send_many(running_product, scaled_count(MANY_CONNECTIONS))
 
     assert status_counts.keys() >= {0, 200, 201, 400, 403, 404, 405}
-    check_still_working(running_product, processes_before)
+    check_service_is_working(running_product, processes_before)

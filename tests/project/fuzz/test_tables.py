@@ -1,4 +1,4 @@
-"""Requests about a table with every column type: each response has its documented form."""
+"""Requests for a table with every column type; each response has the documented form."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -19,9 +19,9 @@ from tests.tableapi.column_types import EXAMPLE_IDS, EXAMPLES
 pytestmark = pytest.mark.django_db
 
 FEW_REQUESTS, MANY_REQUESTS, REQUESTS_PER_TEST = 600, 120_000, 5_000
-# After so many requests, writes are rolled back, and keys and tags are forgotten.
+# After this number of requests, writes are rolled back, and keys and ETags are forgotten.
 CONVERSATION_LENGTH = 25
-# Requests that only cause the first error would prove little.
+# The requests must reach all of these statuses, otherwise the test would prove little.
 EXPECTED_STATUSES = {200, 201, 304, 400, 401, 403, 404, 405, 409, 412}
 USUAL_STATUSES = {200, 201, 304, 400, 401, 404}
 
@@ -69,7 +69,7 @@ def clients(alice: User, bob: User) -> list[Client]:
 
 
 def find_violation(request: Request, response: Any) -> str:
-    """What is wrong with a response, or an empty text."""
+    """Describes what is wrong with a response; empty if nothing is."""
     status = response.status_code
     if status >= 500:
         return "a server error"
@@ -114,5 +114,5 @@ def test_every_response_is_well_formed(clients: list[Client]):
 @pytest.mark.parametrize(
     "first_seed", range(FEW_REQUESTS, FEW_REQUESTS + scaled_count(MANY_REQUESTS), REQUESTS_PER_TEST)
 )
-def test_every_response_of_many_is_well_formed(clients: list[Client], first_seed: int):
+def test_every_response_to_many_requests_is_well_formed(clients: list[Client], first_seed: int):
     assert send_many(clients, first_seed, REQUESTS_PER_TEST).keys() >= EXPECTED_STATUSES

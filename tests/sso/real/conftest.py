@@ -1,4 +1,4 @@
-"""The certified provider with the product registered as its client, and a browser between the two."""
+"""The certified provider with the product as its client, and a browser for both."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -42,7 +42,7 @@ def register(provider: RealProvider) -> None:
 
 @pytest.fixture(autouse=True)
 def long_script_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time limit of a script includes the start of its process, which takes longer on a busy machine."""
+    """Raises the time limit of scripts, which includes the start of a process and is too short on a busy machine."""
     monkeypatch.setattr(mapping_script, "MAX_RUN_S", 10.0)
 
 
@@ -66,7 +66,7 @@ def journey(real_provider: RealProvider, db: None) -> Journey:
 
 @pytest.fixture
 def make_real_connection(real_provider: RealProvider, db: None, django_capture_on_commit_callbacks: Any) -> Any:
-    """Saves an active connection to a realm like an administrator: the save looks up the endpoints."""
+    """Saves an active connection to a realm as an administrator would, which looks up the endpoints."""
 
     def make_for_realm(realm: str = "main", **columns: Any) -> OidcSetting:
         setting = OidcSetting(

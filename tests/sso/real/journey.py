@@ -1,4 +1,4 @@
-"""A browser for both sides: Django's test client for the product, real requests to the provider."""
+"""A browser that combines Django's test client for the product with real requests to the provider."""
 
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -11,14 +11,14 @@ HTML_HEADERS = {"Accept": "text/html"}
 
 
 class Journey:
-    """One user at the product and at the provider, with cookies of both."""
+    """The browser of one user, with the cookies of product and provider."""
 
     def __init__(self, provider: RealProvider) -> None:
         self.client = Client()
         self.visitor = Visitor(provider)
 
     def start(self, **parameters: str) -> str:
-        """The authorization URL that `/sso/start/` redirects to."""
+        """Starts a sign-in; returns the authorization URL to which `/sso/start/` redirects."""
         response = self.client.get("/sso/start/", parameters, headers=HTML_HEADERS)
         assert response.status_code == 302, response.content
         return str(response["Location"])
@@ -37,7 +37,7 @@ class Journey:
         return self.return_to(self.visitor.sign_in(self.start(**parameters), login))
 
     def sign_out(self) -> Any:
-        """Signs out here and at the provider; the response to the redirect back."""
+        """Signs out of product and provider; returns the response to the redirect back."""
         page = self.client.post("/logout/", headers=HTML_HEADERS)
         assert page.status_code == 200, page
         return self.return_to(self.visitor.sign_out(page.context["url"], dict(page.context["fields"])))

@@ -68,7 +68,7 @@ def test_test_connection_reports_what_the_provider_rejects(
 
 
 @pytest.mark.parametrize("response_type", ["id_token", "id_token token"])
-def test_a_user_signs_in_by_the_fragment(make_real_connection: Any, journey: Journey, response_type: str):
+def test_a_user_signs_in_through_the_fragment(make_real_connection: Any, journey: Journey, response_type: str):
     make_real_connection(client_id="servicebase-fragment", authorization_type="pkce", response_type=response_type)
     location = journey.start()
     callback_url = journey.visitor.sign_in(location, "anna")
@@ -85,7 +85,7 @@ def test_a_user_signs_in_with_each_algorithm(make_real_connection: Any, journey:
     assert journey.sign_in("anna").status_code == 302 and journey.login == "anna"
 
 
-def test_a_known_user_is_not_asked_again_and_keeps_the_account(make_real_connection: Any, journey: Journey):
+def test_a_known_user_signs_in_again_without_a_password(make_real_connection: Any, journey: Journey):
     make_real_connection()
     journey.sign_in("anna")
     journey.client = Client()
@@ -144,7 +144,7 @@ def test_keys_rotate_during_a_sign_in(make_real_connection: Any, journey: Journe
 
 
 @pytest.mark.parametrize("realm", ["main", "undiscovered", "plain"])
-def test_signing_out_signs_out_at_the_provider_too(make_real_connection: Any, journey: Journey, realm: str):  # A64
+def test_signing_out_also_signs_out_of_the_provider(make_real_connection: Any, journey: Journey, realm: str):  # A64
     make_real_connection(realm, **PUBLIC_CLIENT, scope="openid email profile")
     journey.sign_in("anna")
     response = journey.sign_out()
@@ -153,7 +153,7 @@ def test_signing_out_signs_out_at_the_provider_too(make_real_connection: Any, jo
     assert 'name="password"' in journey.visitor.follow(journey.start())[1]
 
 
-def test_the_provider_ends_sessions_here(make_real_connection: Any, journey: Journey, real_provider: RealProvider):
+def test_the_provider_ends_our_sessions(make_real_connection: Any, journey: Journey, real_provider: RealProvider):
     make_real_connection()
     bystander = Journey(real_provider)
     with HostileProvider() as recording_server:  # records the calls of the provider
@@ -186,7 +186,7 @@ def test_the_secret_must_be_right(make_real_connection: Any, journey: Journey, s
     assert journey.login == (None if code else "anna")
 
 
-def test_a_code_works_once(make_real_connection: Any, journey: Journey):  # A18
+def test_a_code_is_accepted_once(make_real_connection: Any, journey: Journey):  # A18
     make_real_connection()
     callback_url = journey.visitor.sign_in(journey.start(), "anna")
     journey.return_to(callback_url)

@@ -1,4 +1,4 @@
-"""Generates queries: trees that the parser can return, and texts made from pieces of the language."""
+"""Generates queries: trees that the parser can return, and texts from pieces of the language."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from system.encoded_query import (
 )
 from tests.support.query_printer import quote
 
-# Pieces with a meaning in the language, so that random texts contain them.
+# Pieces that have a meaning in the language, for use in random texts.
 SYNTAX_PIECES = [
     *"^(){}@,=<>!%_\\.' \n",
     "^OR",

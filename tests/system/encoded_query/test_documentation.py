@@ -70,9 +70,9 @@ def section_text(title: str) -> str:
 
 
 def examples(language: str) -> list[str]:
-    result = [line for block in re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
-    assert result, f"no example in {language}"
-    return result
+    lines = [line for block in re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
+    assert lines, f"no example in {language}"
+    return lines
 
 
 def test_every_operator_is_documented() -> None:

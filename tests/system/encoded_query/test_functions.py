@@ -1,4 +1,4 @@
-"""The value functions: a closed list, recognized by the grammar, evaluated at one moment."""
+"""The value functions: a fixed list that the grammar recognizes, evaluated for one moment."""
 
 from __future__ import annotations
 

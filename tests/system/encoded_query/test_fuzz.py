@@ -1,4 +1,4 @@
-"""Any text gives a query or a QueryError."""
+"""Parsing any text yields a query or a QueryError."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def count_parsed(runs: int, seed: int) -> int:
 
 # B47
 def test_hundred_thousand_random_queries_are_parsed_or_refused() -> None:
-    # A fuzz that only meets syntax errors would prove little.
+    # If all texts had syntax errors, the test would prove little.
     assert count_parsed(100_000, SEED) > 10_000
 
 

@@ -33,7 +33,7 @@ PRECEDENCE_EXAMPLES = [
 
 
 @pytest.mark.parametrize(("text", "groups"), PRECEDENCE_EXAMPLES)
-def test_or_binds_tightest_then_and_then_new_query(text: str, groups: tuple[Group, ...]) -> None:
+def test_or_binds_tighter_than_and_which_binds_tighter_than_new_query(text: str, groups: tuple[Group, ...]) -> None:
     assert parse(text).groups == groups
 
 
@@ -45,14 +45,14 @@ def query_holds(groups: tuple[Group, ...], true_names: set[str]) -> bool:
 
 
 def holds_as_documented(text: str, true_names: set[str]) -> bool:
-    """The documented meaning, found by splitting a text without parentheses; the oracle of the test below."""
+    """Evaluates a text without parentheses by splitting it, as documented; the oracle of the next test."""
     return any(
         all(any(name[0] in true_names for name in term.split("|")) for term in group.split("^"))
         for group in text.replace("^OR", "|").split("^NQ")
     )
 
 
-def test_every_chain_of_four_conditions_means_what_is_documented() -> None:
+def test_every_chain_of_four_conditions_is_evaluated_as_documented() -> None:
     for joins in product(["^", "^OR", "^NQ"], repeat=3):
         text = "a=1" + "".join(f"{join}{name}=1" for join, name in zip(joins, "bcd", strict=True))
         for bits in product([True, False], repeat=4):
@@ -63,7 +63,7 @@ def test_every_chain_of_four_conditions_means_what_is_documented() -> None:
             )
 
 
-def test_parentheses_group_where_a_condition_could_begin() -> None:
+def test_parentheses_group_wherever_a_condition_could_begin() -> None:
     inner = SubQuery(flat_conditions([["b"], ["c"]], [["d"]]))
     assert parse("a=1^OR(b=1^c=1^NQd=1)^e=1").groups == (
         Group((Term((Condition(("a",), "=", "1"), inner)), Term((Condition(("e",), "=", "1"),)))),

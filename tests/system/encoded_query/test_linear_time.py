@@ -16,7 +16,7 @@ NO_LIMITS: Any = {
     "max_conditions": 10**9, "max_list_values": 10**9, "max_sort_keys": 10**9, "max_bytes": 10**9, "max_depth": 100
 }  # fmt: skip
 
-# Each piece is repeated to make a parser look back or ahead repeatedly.
+# Repeating one of these pieces could make a parser look back or ahead repeatedly.
 HOSTILE_PIECES = [
     "a=1^",
     "a=1^OR",
@@ -90,7 +90,7 @@ class MeteredText(str):
 
 
 class MeteredPattern:
-    """A pattern that counts the matched characters; possessive ones never read a character twice."""
+    """A pattern that counts the matched characters. Possessive patterns never read a character twice."""
 
     def __init__(self, pattern: re.Pattern[str], meter: StepMeter) -> None:
         self.pattern, self.meter = pattern, meter
@@ -158,7 +158,7 @@ def test_every_repetition_in_a_pattern_of_the_parser_is_possessive() -> None:
     assert re.search(r"(?<!\\)[*+{]", operators._OPERATOR_PATTERN.pattern) is None
 
 
-def test_step_counter_detects_double_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_step_counter_detects_repeated_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     def read_again(text: str, start: int, query_dialect: Dialect) -> tuple[tuple[str, ...], int]:
         _ = text[start:]
         return dialect.read_path(text, start, query_dialect)

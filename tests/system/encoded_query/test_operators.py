@@ -1,4 +1,4 @@
-"""The table of operators: complete, and every negation is the complement."""
+"""The table of operators is complete, and each negation is the complement of its operator."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_column_supports_only_the_operators_of_its_kind(kind: ComparisonKind) ->
     assert {name for name, row in OPERATORS.items() if row.fits(kind, ("name",))} == set(OPERATORS_BY_KIND[kind])
 
 
-def test_two_operators_apply_only_to_the_record_id() -> None:
+def test_two_operators_apply_only_to_record_ids() -> None:
     record_operators = {row.name for row in OPERATORS.values() if row.only_path}
     assert record_operators == {"ARE", "INSTANCEOF"}
     for name in record_operators:
@@ -74,7 +74,7 @@ def test_operator_and_negation_are_complementary(row: Operator) -> None:
     assert (negation.kind, negation.column_kinds) == (row.kind, row.column_kinds)
 
 
-def test_ten_pairs_are_negations() -> None:
+def test_ten_operator_pairs_are_negations() -> None:
     assert {frozenset({row.name, row.complement}) for row in COMPLEMENTARY_OPERATORS} == {
         frozenset(pair)
         for pair in [

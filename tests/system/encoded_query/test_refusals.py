@@ -1,4 +1,4 @@
-"""Malformed queries are refused with position and part; none is evaluated in part."""
+"""Malformed queries are refused with position and excerpt; none is partially evaluated."""
 
 from __future__ import annotations
 

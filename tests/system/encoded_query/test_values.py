@@ -1,4 +1,4 @@
-"""Values of operators, as typed values."""
+"""Operator values are parsed into typed values."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_day_or_period_has_a_first_and_a_last_instant(text: str, first_instant: 
     assert value.bounds(NOW) == (instant_of(first_instant), instant_of(last_instant))
 
 
-def test_relative_value_gives_an_instant_and_its_unit() -> None:
+def test_relative_value_yields_an_instant_and_its_unit() -> None:
     relative_value = RelativeTime(Unit.MONTH, -3)
     assert relative_value.instant(NOW) == instant_of("2024-02-19 15:30:45.000123")
     assert relative_value.bounds(NOW) == (instant_of("2024-02-01 00:00:00"), instant_of("2024-02-29 23:59:59.999999"))

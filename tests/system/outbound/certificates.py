@@ -1,4 +1,4 @@
-"""Certificates for the hostile server: one authority, and certificates with one fault each."""
+"""Creates certificates for the hostile server: an authority, and certificates that may have a fault."""
 
 import ssl
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ def make_certificate(
     addresses: tuple[str, ...] = (),
     days: tuple[int, int] = (-1, 1),
 ) -> CertificateWithKey:
-    """A certificate for `names` and `addresses`, or an authority when there are none; self-signed without an issuer."""
+    """A certificate for `names` and `addresses`, or an authority if both are empty; self-signed without an issuer."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     is_authority = not (names or addresses)

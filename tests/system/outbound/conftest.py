@@ -1,4 +1,4 @@
-"""A policy that allows calls to loopback, and a resolver that returns it for every name."""
+"""A policy that allows calls to loopback, and a resolver that returns the loopback address for every name."""
 
 import pytest
 
@@ -18,6 +18,6 @@ def policy(loopback_resolver: FakeResolver) -> Policy:
 
 
 @pytest.fixture
-def hurried_policy(loopback_resolver: FakeResolver) -> Policy:
-    """Deadlines short enough for a test, and long enough for every call that ends at all."""
+def deadline_policy(loopback_resolver: FakeResolver) -> Policy:
+    """Deadlines that are short enough for tests, and long enough for calls that do not stall."""
     return Policy(allow_http=True, resolve=loopback_resolver, connect_s=0.4, total_s=0.5)

@@ -1,4 +1,4 @@
-"""A small server and a resolver on loopback that respond as badly as a test asks."""
+"""A small server on loopback and a resolver that misbehave as a test specifies."""
 
 import socket
 import ssl
@@ -16,8 +16,8 @@ TLS_HANDSHAKE = b"\x16"
 
 
 @dataclass
-class Connection:
-    """One connection, after its request was read."""
+class HostileConnection:
+    """A connection whose request was read."""
 
     sock: socket.socket
     request: bytes
@@ -49,7 +49,7 @@ class FakeResolver:
         return self.responses.pop(0) if len(self.responses) > 1 else self.responses[0]
 
 
-Behaviour = Callable[[Connection], None]
+Behaviour = Callable[[HostileConnection], None]
 
 
 @dataclass
@@ -87,7 +87,7 @@ def serving(
             yield server
         finally:
             server.stop.set()
-            # Wakes `accept`; closing the listener in this thread would not.
+            # Wakes up `accept`, which closing the listener in this thread would not do.
             socket.create_connection((host, server.port)).close()
             thread.join()
 
@@ -103,7 +103,7 @@ def _serve(listener: socket.socket, server: HostileServer, behave: Behaviour, tl
             try:
                 _respond(sock, server, behave, tls)
             except OSError:
-                # The caller hung up, which is what most tests are about.
+                # The caller disconnected, as in most tests.
                 continue
 
 
@@ -116,7 +116,7 @@ def _respond(sock: socket.socket, server: HostileServer, behave: Behaviour, tls:
                 return
         request = _read_request(sock)
         server.requests.append(request)
-        behave(Connection(sock, request, server.stop))
+        behave(HostileConnection(sock, request, server.stop))
 
 
 def _read_request(sock: socket.socket) -> bytes:

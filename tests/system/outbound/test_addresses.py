@@ -1,4 +1,4 @@
-"""Which addresses may be called, in every notation of an address."""
+"""Which addresses may be called, in every notation."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
@@ -64,12 +64,12 @@ FORBIDDEN_ADDRESSES = [
 
 
 @pytest.mark.parametrize(("text", "kind"), FORBIDDEN_ADDRESSES)
-def test_dangerous_address_is_forbidden_and_its_kind_is_named(text: str, kind: str) -> None:  # A24
+def test_forbidden_address_is_refused_with_its_kind(text: str, kind: str) -> None:  # A24
     assert forbidden_kind(ip_address(text), PRODUCTION) == kind
 
 
 @pytest.mark.parametrize("text", [text for text, kind in FORBIDDEN_ADDRESSES if kind != "loopback"])
-def test_development_switch_does_not_allow_it(text: str) -> None:
+def test_development_switch_does_not_allow_other_addresses(text: str) -> None:
     assert forbidden_kind(ip_address(text), DEVELOPMENT)
 
 
@@ -91,7 +91,7 @@ def test_development_switch_allows_loopback(text: str) -> None:
         "64:ff9b:1::192.168.1.1",
     ],
 )
-def test_private_network_is_allowed_until_the_operator_switches_it_off(text: str) -> None:  # A27
+def test_private_networks_are_allowed_unless_turned_off_by_the_operator(text: str) -> None:  # A27
     assert not forbidden_kind(ip_address(text), PRODUCTION)
     assert forbidden_kind(ip_address(text), NO_PRIVATE_NETWORKS) == "private"
 
@@ -144,7 +144,7 @@ def test_embedded_ipv4_addresses_are_checked(ip: IPv4Address, noise: bytes) -> N
 @settings(deadline=None)
 @given(ipv4_addresses)
 def test_forbidden_address_in_a_local_nat64_prefix_is_refused(ip: IPv4Address) -> None:
-    # An embedded address that begins with 0 means another layout; no translator sends to 0.0.0.0/8.
+    # An embedded address that begins with 0 indicates another layout; no translator sends to 0.0.0.0/8.
     assume(ip.packed[0])
     packed_ipv4, prefix = ip.packed, bytes.fromhex("0064ff9b0001")
     layouts = [

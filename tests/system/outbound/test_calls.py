@@ -1,4 +1,4 @@
-"""What a call sends, and how it handles valid and invalid responses."""
+"""Outbound calls: what they send, and how they handle valid and invalid responses."""
 
 import logging
 import pickle
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from system.outbound import OutboundError, OutboundFailed, OutboundRefused, OutboundResponse, Policy, get, post_form
 
-from .hostile import Behaviour, Connection, HostileServer, responds_with, serving
+from .hostile import Behaviour, HostileConnection, HostileServer, responds_with, serving
 
 KEYS = b'{"keys": []}'
 OK_LINE = b"HTTP/1.1 200 OK\r\n"
@@ -120,7 +120,7 @@ def test_response_size_limit_is_inclusive(  # A28
 
 
 def test_response_with_a_large_content_length_is_refused_immediately(policy: Policy) -> None:  # A28
-    def behave(connection: Connection) -> None:
+    def behave(connection: HostileConnection) -> None:
         connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
         connection.stay_silent()
 
@@ -128,9 +128,9 @@ def test_response_with_a_large_content_length_is_refused_immediately(policy: Pol
 
 
 def sends_endlessly(response_head: bytes, part: bytes) -> Behaviour:
-    """Sends 64 MB, which stand for an endless response, as fast as possible."""
+    """Simulates an endless response by sending 64 MB as fast as possible."""
 
-    def behave(connection: Connection) -> None:
+    def behave(connection: HostileConnection) -> None:
         connection.send(response_head)
         block = part * (65536 // len(part))
         for _ in range(1000):
@@ -154,11 +154,11 @@ def sends_endlessly(response_head: bytes, part: bytes) -> Behaviour:
         pytest.param(sends_endlessly(CHUNKED_HEAD + b"0\r\n", b"X-Trailer: 1\r\n"), "protocol", id="endless trailers"),
         pytest.param(sends_endlessly(OK_LINE, b"X-Header: 1\r\n"), "too_large", id="endless headers"),
         pytest.param(sends_endlessly(OK_LINE + b"X-Header: ", b"x"), "too_large", id="one endless header"),
-        pytest.param(sends_endlessly(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), "too_large", id="endless interim answers"),
+        pytest.param(sends_endlessly(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), "too_large", id="endless 100 responses"),
     ],
 )
 def test_endless_response_is_cut_off_at_the_limit(policy: Policy, behave: Behaviour, code: str) -> None:  # A28
-    # The deadline is out of reach, so that only the count of bytes can end it.
+    # The deadline is far away, so only the size limit can end the call.
     assert failure_of(behave, replace(policy, total_s=60)).code == code
 
 
@@ -186,7 +186,7 @@ def test_compressed_response_is_refused(policy: Policy, encoding: str) -> None: 
         pytest.param(b"HTTP/1.1 200 OK\r\nNo colon\r\n\r\n", id="a header without a colon"),
         pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", id="two lengths"),
         pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", id="a length of 5000 digits"),
-        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}", id="shorter than it says"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}", id="shorter than its length"),
         pytest.param(CHUNKED_HEAD + b"zz\r\n", id="a bad chunk"),
         pytest.param(CHUNKED_HEAD + b"2\r\n{}\r\n", id="chunks without an end"),
         pytest.param(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", id="another transfer coding"),
@@ -202,7 +202,7 @@ def test_malformed_http_is_reported(policy: Policy, response_bytes: bytes) -> No
 
 
 def test_reset_connection_is_reported(policy: Policy) -> None:
-    def reset_connection(connection: Connection) -> None:
+    def reset_connection(connection: HostileConnection) -> None:
         # Closing with a linger of 0 s resets the connection.
         connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
@@ -214,7 +214,7 @@ def test_reset_connection_is_reported(policy: Policy) -> None:
     st.binary(max_size=200),
     st.sampled_from([b"", b"HTTP/1.1 ", OK_LINE, CHUNKED_HEAD, OK_LINE + b"Content-Length: 5\r\n\r\n"]),
 )
-def test_any_response_gives_a_result_or_call_failed(policy: Policy, noise: bytes, start: bytes) -> None:
+def test_any_response_yields_a_result_or_call_failed(policy: Policy, noise: bytes, start: bytes) -> None:
     outcome = "answered"
     with serving(lambda connection: connection.send(start + noise)) as server:
         try:

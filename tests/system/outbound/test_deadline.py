@@ -1,6 +1,6 @@
 """Every way to keep a caller waiting ends at the deadline.
 
-The servers would go on for ten seconds: the time that is allowed here only has to tell "was cut off" from "was not".
+The servers would continue for ten seconds, so the allowed time only has to show that a call was cut off.
 """
 
 import socket
@@ -14,10 +14,10 @@ import pytest
 
 from system.outbound import OutboundFailed, Policy, get, post_form
 
-from .hostile import MAX_RESPONSE_S, Behaviour, Connection, FakeResolver, responds_with, serving
+from .hostile import MAX_RESPONSE_S, Behaviour, FakeResolver, HostileConnection, responds_with, serving
 
-ABORT_LIMIT_S = MAX_RESPONSE_S / 2
-# The exceeded limit of the policy. On a busy machine, even connecting may take too long.
+MAX_ABORT_S = MAX_RESPONSE_S / 2
+# The message for the exceeded limit. On a busy machine, even connecting may take too long.
 CONNECTION_ERROR = r"within 0\.4 s"
 RESPONSE_ERROR = r"within 0\.[45] s"
 
@@ -27,12 +27,12 @@ def check_cut_off(message_pattern: str) -> Iterator[None]:
     started_at = monotonic()
     with pytest.raises(OutboundFailed, match=message_pattern) as exc_info:
         yield
-    assert monotonic() - started_at < ABORT_LIMIT_S
+    assert monotonic() - started_at < MAX_ABORT_S
     assert exc_info.value.code == "timeout"
 
 
 def sends_slowly(response_head: bytes, part: bytes) -> Behaviour:
-    def behave(connection: Connection) -> None:
+    def behave(connection: HostileConnection) -> None:
         connection.send(response_head)
         connection.drip(part)
 
@@ -49,12 +49,12 @@ def sends_slowly(response_head: bytes, part: bytes) -> Behaviour:
         pytest.param(
             sends_slowly(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"), id="chunks"
         ),
-        pytest.param(sends_slowly(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), id="interim answers"),
+        pytest.param(sends_slowly(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), id="interim responses"),
     ],
 )
-def test_deadline_covers_a_slow_response(hurried_policy: Policy, behave: Behaviour) -> None:  # A28
+def test_deadline_covers_a_slow_response(deadline_policy: Policy, behave: Behaviour) -> None:  # A28
     with serving(behave) as server, check_cut_off(RESPONSE_ERROR):
-        get(f"http://idp.example.com:{server.port}/", hurried_policy)
+        get(f"http://idp.example.com:{server.port}/", deadline_policy)
 
 
 @pytest.mark.parametrize(
@@ -65,19 +65,19 @@ def test_deadline_covers_a_slow_response(hurried_policy: Policy, behave: Behavio
         pytest.param(sends_slowly(b"\x16\x03\x03\x40\x00\x02", b"x"), id="a record"),
     ],
 )
-def test_deadline_covers_a_slow_handshake(hurried_policy: Policy, behave: Behaviour) -> None:  # A28
+def test_deadline_covers_a_slow_handshake(deadline_policy: Policy, behave: Behaviour) -> None:  # A28
     with serving(behave) as server, check_cut_off(CONNECTION_ERROR):
-        get(f"https://idp.example.com:{server.port}/", hurried_policy)
+        get(f"https://idp.example.com:{server.port}/", deadline_policy)
 
 
-def test_deadline_covers_a_slowly_read_request(hurried_policy: Policy) -> None:
+def test_deadline_covers_a_slowly_read_request(deadline_policy: Policy) -> None:
     with serving(responds_with(b"{}"), reads_slowly=True) as server, check_cut_off(RESPONSE_ERROR):
-        post_form(f"http://idp.example.com:{server.port}/", {"a": "x" * 30_000_000}, hurried_policy)
+        post_form(f"http://idp.example.com:{server.port}/", {"a": "x" * 30_000_000}, deadline_policy)
 
 
-def test_deadline_covers_an_unread_request(hurried_policy: Policy) -> None:
+def test_deadline_covers_an_unread_request(deadline_policy: Policy) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, check_cut_off(RESPONSE_ERROR):
-        post_form(f"http://idp.example.com:{listener.getsockname()[1]}/", {"a": "x" * 30_000_000}, hurried_policy)
+        post_form(f"http://idp.example.com:{listener.getsockname()[1]}/", {"a": "x" * 30_000_000}, deadline_policy)
 
 
 @contextmanager
@@ -95,12 +95,12 @@ def unaccepting_server(host: str, port: int = 0) -> Iterator[int]:
         yield socket_address[1]
 
 
-def test_deadline_covers_an_unaccepted_connection(hurried_policy: Policy) -> None:  # A28
+def test_deadline_covers_an_unaccepted_connection(deadline_policy: Policy) -> None:  # A28
     with unaccepting_server("127.0.0.1") as port, check_cut_off(CONNECTION_ERROR):
-        get(f"http://idp.example.com:{port}/", hurried_policy)
+        get(f"http://idp.example.com:{port}/", deadline_policy)
 
 
-def test_dead_first_address_leaves_time_for_the_second(policy: Policy) -> None:
+def test_unresponsive_first_address_leaves_time_for_the_second(policy: Policy) -> None:
     policy_with_two_addresses = replace(policy, resolve=FakeResolver(["127.0.0.2", "127.0.0.1"]), connect_s=1.0)
     with serving(responds_with(b"{}")) as server, unaccepting_server("127.0.0.2", server.port):
         assert get(f"http://idp.example.com:{server.port}/", policy_with_two_addresses).status == 200

@@ -84,7 +84,7 @@ def test_development_switch_does_not_allow_metadata_addresses(policy: Policy, mo
         get("http://idp.example.com/", replace(policy, resolve=FakeResolver(["127.0.0.1", "169.254.169.254"])))
 
 
-def test_private_answer_is_refused_when_private_networks_are_off(monkeypatch: pytest.MonkeyPatch) -> None:  # A27
+def test_private_address_from_a_lookup_is_refused_if_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:  # A27
     monkeypatch.setattr(socket, "socket", None)
     with pytest.raises(OutboundRefused, match=r"10\.0\.0\.1\. Calls to private addresses"):
         get("https://idp.example.com/", Policy(allow_private=False, resolve=FakeResolver(["10.0.0.1"])))
@@ -115,7 +115,7 @@ def test_systems_resolver_gives_plain_addresses() -> None:
     assert system_resolve("127.0.0.1") == ["127.0.0.1"]
 
 
-def test_thread_exhaustion_is_reported_and_frees_its_slot(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thread_exhaustion_is_reported_and_releases_its_slot(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse_thread(_thread: Thread) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -153,7 +153,7 @@ def test_dead_name_server_counts_against_the_connect_timeout(policy: Policy, dea
     assert exc_info.value.code == "timeout"
 
 
-def test_stuck_lookups_are_bounded_and_free_their_slots(policy: Policy, dead_name_server: DeadNameServer) -> None:
+def test_stuck_lookups_are_limited_and_release_their_slots(policy: Policy, dead_name_server: DeadNameServer) -> None:
     stuck_policy = replace(policy, resolve=dead_name_server)
     while lookup_count() < MAX_LOOKUPS:
         with pytest.raises(OutboundFailed):

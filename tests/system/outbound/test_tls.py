@@ -1,4 +1,4 @@
-"""Certificates: what is trusted, and the messages about the rest."""
+"""TLS certificates: which are trusted, and the messages about others."""
 
 import os
 import ssl
@@ -13,7 +13,7 @@ from system.outbound import OutboundFailed, Policy, get
 from system.outbound.trust import ssl_context
 
 from . import certificates
-from .hostile import MAX_RESPONSE_S, Connection, responds_with, serving
+from .hostile import MAX_RESPONSE_S, HostileConnection, responds_with, serving
 
 HOST_NAME = "idp.example.com"
 CertificateMaker = Callable[[certificates.CertificateWithKey], certificates.CertificateWithKey]
@@ -120,7 +120,7 @@ def test_renewed_bundle_applies_without_a_restart(trusting_policy: Policy, valid
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no certificate"])
-def test_unusable_bundle_is_named_by_its_setting(
+def test_error_of_an_unusable_bundle_names_its_setting(
     policy: Policy, valid_certificate: ssl.SSLContext, tmp_path: Path, content: bytes | None
 ) -> None:
     bundle = tmp_path / "bundle.pem"
@@ -138,7 +138,7 @@ def test_unusable_bundle_is_named_by_its_setting(
 def test_deadline_covers_a_slow_response_over_tls(
     trusting_policy: Policy, valid_certificate: ssl.SSLContext
 ) -> None:  # A28
-    def send_slowly(connection: Connection) -> None:
+    def send_slowly(connection: HostileConnection) -> None:
         connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n")
         connection.drip(b"x")
 

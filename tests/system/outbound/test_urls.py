@@ -1,4 +1,4 @@
-"""Valid addresses of a provider, checked when they are saved."""
+"""URLs of a provider are checked when they are saved."""
 
 import pytest
 from hypothesis import example, given, settings
@@ -131,7 +131,7 @@ def test_url_length_is_limited_to_2000() -> None:
         check_url(text + "a", PRODUCTION)
 
 
-def test_private_address_is_refused_when_the_operator_switched_private_networks_off() -> None:  # A27
+def test_private_address_is_refused_if_private_networks_are_turned_off() -> None:  # A27
     with pytest.raises(OutboundRefused) as exc_info:
         check_url("https://10.1.2.3/", Policy(allow_private=False))
     assert exc_info.value.code == "address"

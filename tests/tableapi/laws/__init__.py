@@ -1,7 +1,7 @@
-"""Laws of the Table API for any query and any data: PostgreSQL compared with the oracle.
+"""Invariants of the Table API, tested with random data and queries; the oracle computes the expected results.
 
-    storage        stores a world of the oracle in the database, for one example
-    list_requests  generates requests, and sends them as a caller of the oracle
+    storage        stores a world of the oracle in the database for one example
+    list_requests  generates requests and sends them as a caller of the oracle
 
-That a query is the same after printing and parsing is tested with `system.encoded_query`.
+The tests of `system.encoded_query` check that printing and parsing a query returns the same query.
 """

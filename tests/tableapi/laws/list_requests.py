@@ -1,4 +1,4 @@
-"""Generates requests, and sends them as a caller of the oracle."""
+"""Generates requests and sends them as a caller of the oracle."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from tests.tableapi.oracle.worlds import caller_strategy, world_strategy
 # Few callers, so that prepared statements are reused as in a running service.
 CALLER_COUNT, REQUEST_COUNT = 2, 10
 REFUSED_RESULT = "refused"
-SINGLE_RECORD = 1
+BLOCK_OF_ONE = 1
 LINK_PREFIX = "http://testserver/rest/v1/table/"
 
 
 def fuzz_settings(example_count: int) -> settings:
-    """Settings for one law; fewer than 1,000 examples are the same in each run."""
+    """Hypothesis settings; runs of fewer than 1,000 examples are deterministic."""
     return settings(
         deadline=None,
         max_examples=example_count,
         database=None,
         derandomize=example_count < 1_000,
-        # No shrinking, as it took five minutes. The failure report names the request.
+        # No shrinking: it took five minutes, and the failure report contains the request.
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
@@ -61,9 +61,9 @@ class ListRequest:
 
 
 class RequestSeries:
-    """Many requests for one world, as storing a world takes longer than its requests."""
+    """Several requests to one world, as storing a world takes longer than querying it."""
 
-    # Not a dataclass, as Hypothesis would print all of it; `failure_report` has what matters.
+    # Not a dataclass, as Hypothesis would print all of it; `failure_report` has the relevant parts.
     def __init__(self, world: World, requests: list[ListRequest]) -> None:
         self.world, self.requests = world, requests
 
@@ -103,7 +103,7 @@ def request_series_strategy(draw: DrawFn) -> RequestSeries:
 
 @dataclass(frozen=True)
 class ListResponse:
-    """`ids` are of the records, whether or not the caller may read their sys_id."""
+    """`ids` contains the ids of all listed records, even if the caller may not read their sys_id."""
 
     ids: list[str]
     bodies: list[Any]
@@ -114,8 +114,8 @@ class ListResponse:
 
 @contextmanager
 def record_read_ids() -> Iterator[list[list[str]]]:
-    """Record the ids of the rows of each page, as responses may hide them. Each block has one record; `test_blocks`
-    compares larger blocks."""
+    """Record the row ids of each page, as responses may omit them. Uses blocks of one record; `test_blocks` compares
+    larger blocks."""
     read_ids: list[list[str]] = []
     original_fetch = statement_runner.fetch_bytes
 
@@ -127,7 +127,7 @@ def record_read_ids() -> Iterator[list[list[str]]]:
 
     with (
         patch.object(statement_runner, "fetch_bytes", read_and_record),
-        patch.object(list_page, "BLOCK_SIZE", SINGLE_RECORD),
+        patch.object(list_page, "BLOCK_SIZE", BLOCK_OF_ONE),
     ):
         yield read_ids
 
@@ -164,12 +164,12 @@ def expected_ids(world: World, request: ListRequest) -> list[str] | str:
 
 
 def is_never_readable(world: World, caller: Caller, table: str) -> bool:
-    """Whether the caller can read no record of the table, so that every list is empty."""
+    """Whether the caller can never read a record of the table, so that every list is empty."""
     return not view_for(world.catalogue, caller.role_names).can_read(world.catalogue.tables[table])
 
 
 def iterate_requests(world: World, series: RequestSeries) -> Iterator[tuple[ListRequest, Table]]:
-    """Each request with its table, after the groups of its caller are stored."""
+    """Yield each request with its table, after storing the groups of its caller."""
     current_caller = None
     for request in series.requests:
         if request.caller != current_caller:

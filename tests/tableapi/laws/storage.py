@@ -1,4 +1,4 @@
-"""Stores the oracle's worlds in the database, and removes them."""
+"""Stores the oracle's worlds in the database and rolls them back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS
 
 
 def create_callers() -> None:
-    """The users, groups and roles of the oracle, once for a test."""
+    """Create the users, groups and roles of the oracle; call this once per test."""
     # Prepared plans would become invalid, as tables are recreated with other columns under the same names.
     connection.ensure_connection()
     connection.statements.prepare_after_uses = None  # type: ignore[attr-defined]  # of our backend
@@ -33,7 +33,7 @@ def create_callers() -> None:
 
 
 def store_groups(caller: Caller) -> None:
-    """Give the caller the groups that the oracle knows."""
+    """Replace the stored group memberships with the caller's."""
     UserGroup.objects.all().delete()
     UserGroup.objects.bulk_create(UserGroup(user_id=caller.id, group_id=group) for group in caller.groups)
 
@@ -92,7 +92,7 @@ def columns_of(table: Table) -> list[Column]:
 
 
 def create_statements(catalogue: Catalogue, table: Table) -> Iterator[sql.Composable]:
-    """The tables as the designer creates them, but without indexes."""
+    """The statements that create the table as the designer would, but without indexes."""
     if table.parent is None:
         yield schema_editor.ROOT_DDL.format(table=table_identifier(table), id=physical_names.ID_TYPE, table_id=table.id)
     else:
@@ -122,7 +122,7 @@ def reference_statements(catalogue: Catalogue, table: Table) -> Iterator[sql.Com
 
 
 def insert_statement(owner: Table, table: Table, rows: list[Row], values: list[Any]) -> sql.Composable:
-    """Inserts these records into one table of their lineage; appends their values to `values`."""
+    """An INSERT of these records into one table of their lineage; appends their values to `values`."""
     columns = [column for column in table.columns.values() if column.owner == owner.name and column.name != "sys_id"]
     names = [sql.Identifier("sys_id"), *(sql.Identifier(column.database_name) for column in columns)]
     formatted_columns = [column for column in columns if column.type == "wysiwyg"]

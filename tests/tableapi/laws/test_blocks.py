@@ -1,4 +1,4 @@
-"""A page that the database builds in blocks is byte for byte equal to a page of single rows."""
+"""Pages that the database builds in blocks are identical, byte for byte, to pages built row by row."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import given
 from system.errors import ServiceError
 from tableapi.read import context, list_page, pipeline
 from tests.tableapi.laws.list_requests import (
+    BLOCK_OF_ONE,
     LINK_PREFIX,
-    SINGLE_RECORD,
     ListRequest,
     RequestSeries,
     failure_report,
@@ -50,25 +50,25 @@ def read_pages(request: ListRequest, block_size: int, limit: int, paging: str) -
         values |= page[1] if paging == "cursor" else {"sysparm_page": str(number)}
 
 
-def check_blocks(series: RequestSeries) -> None:
+def check_block_size(series: RequestSeries) -> None:
     with stored_world(series.world) as world:
         for number, (request, _) in enumerate(iterate_requests(world, series)):
             paging = ("cursor", "page")[number % 2]
-            # A page of one block, of a short first block and others, and one that is not full.
+            # Pages with and without a partial block, and a page that is not full.
             for block_size, limit in ((2, 3), (2, 4), (3, 4), (3, 10_000)):
-                rows, blocks = (list(read_pages(request, size, limit, paging)) for size in (SINGLE_RECORD, block_size))
+                rows, blocks = (list(read_pages(request, size, limit, paging)) for size in (BLOCK_OF_ONE, block_size))
                 assert rows == blocks, failure_report(world, request)
 
 
-def test_blocks_equal_rows() -> None:
-    fuzz_settings(30)(given(request_series_strategy())(check_blocks))()
+def test_pages_are_the_same_with_any_block_size() -> None:
+    fuzz_settings(30)(given(request_series_strategy())(check_block_size))()
 
 
-def test_blocks_of_sorted_lists_equal_rows() -> None:
-    fuzz_settings(30)(given(sorted_list_strategy())(check_blocks))()
+def test_pages_of_sorted_lists_are_the_same_with_any_block_size() -> None:
+    fuzz_settings(30)(given(sorted_list_strategy())(check_block_size))()
 
 
 @pytest.mark.nightly
-def test_many_blocks_equal_rows() -> None:
-    fuzz_settings(2_000)(given(request_series_strategy())(check_blocks))()
-    fuzz_settings(2_000)(given(sorted_list_strategy())(check_blocks))()
+def test_many_pages_are_the_same_with_any_block_size() -> None:
+    fuzz_settings(2_000)(given(request_series_strategy())(check_block_size))()
+    fuzz_settings(2_000)(given(sorted_list_strategy())(check_block_size))()

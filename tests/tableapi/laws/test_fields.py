@@ -33,7 +33,7 @@ MISSING_PATH = ("nosuch",)
 
 
 class FieldListRequest(ListRequest):
-    """A list of some fields, of all records."""
+    """A request for some fields of all records."""
 
     paths: list[tuple[Path, Column | None]]
 
@@ -53,8 +53,8 @@ def field_list_strategy(draw: DrawFn) -> RequestSeries:
     return RequestSeries(world, requests)
 
 
-def shown_value(value: Any, column: Column) -> Any:
-    """A stored value as JSON contains it."""
+def json_value(value: Any, column: Column) -> Any:
+    """A stored value as it appears in JSON."""
     if is_empty(value, column):
         return None
     if column.type == "datetime":
@@ -79,24 +79,24 @@ def check_fields(series: RequestSeries) -> None:
 
 
 def expected_values(world: World, request: FieldListRequest) -> Any:
-    """Each visible record by its id, and the ignored names; or `REFUSED_RESULT` without readable fields."""
+    """The visible records by id and the ignored names, or `REFUSED_RESULT` if no field is readable."""
     now = moment(request.caller.id)
     rows = visible_rows(world, request.caller, request.table, now)
     records: dict[str, dict[str, Any]] = {row["sys_id"]: {} for row in rows}
-    readable_paths, ignored_names = False, []
+    has_readable_path, ignored_names = False, []
     for path, column in dict(request.paths).items():
         try:
-            # Whether a name is known does not depend on records.
+            # Whether a name is known does not depend on the records.
             field_value(world, request.caller, request.table, empty_row(world, request.table), path, now)
         except QueryRefused:
             ignored_names.append(".".join(path))
             continue
-        readable_paths = True
+        has_readable_path = True
         for row in rows:
             assert column is not None
             value = field_value(world, request.caller, request.table, row, path, now)
-            records[row["sys_id"]][".".join(path)] = shown_value(value, column)
-    return (records, tuple(ignored_names)) if readable_paths else REFUSED_RESULT
+            records[row["sys_id"]][".".join(path)] = json_value(value, column)
+    return (records, tuple(ignored_names)) if has_readable_path else REFUSED_RESULT
 
 
 def empty_row(world: World, table: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A query finds the visible records that match when each is evaluated alone."""
+"""A list contains exactly the visible records that the oracle matches one by one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_ids_order_and_count_of_many_responses_match_the_oracle() -> None:
 
 
 def test_generated_worlds_are_varied() -> None:
-    """The laws would prove little if most responses were empty."""
+    """These tests would prove little if most responses were empty."""
     result_kinds: list[str] = []
 
     def inspect_series(series: RequestSeries) -> None:
@@ -53,6 +53,6 @@ def test_generated_worlds_are_varied() -> None:
             result = expected_ids(series.world, request)
             result_kinds.append(REFUSED_RESULT if result == REFUSED_RESULT else "some" if result else "none")
 
-    # Generated values depend on constants of the loaded modules, so the counts vary from run to run.
+    # Hypothesis uses constants of the loaded modules as values, so the counts vary from run to run.
     fuzz_settings(40)(given(request_series_strategy())(inspect_series))()
     assert result_kinds.count("some") > 30 and result_kinds.count(REFUSED_RESULT) > 10, result_kinds

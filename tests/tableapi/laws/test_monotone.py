@@ -1,4 +1,4 @@
-"""A further rule on a level that already decides never hides anything."""
+"""Adding a rule to a level that already has rules never reduces access."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def check_monotone(example: tuple[RequestSeries, Rule]) -> None:
         ), f"{added_rule}\n{failure_report(series.world, request)}"
 
 
-def test_more_rules_never_mean_less_access() -> None:
+def test_added_rule_never_reduces_access() -> None:
     fuzz_settings(40)(given(added_rule_strategy())(check_monotone))()
 
 
 @pytest.mark.nightly
-def test_none_of_many_rules_reduces_access() -> None:
+def test_none_of_many_added_rules_reduces_access() -> None:
     fuzz_settings(2_000)(given(added_rule_strategy())(check_monotone))()

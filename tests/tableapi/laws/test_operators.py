@@ -1,4 +1,4 @@
-"""The results of every operator on every type, and that its negation finds exactly the other records."""
+"""Every operator returns the expected records for every type, and its negation returns all others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def request_of(condition: Condition) -> ListRequest:
 
 
 def check_every_pair(condition_count: int, example_count: int) -> None:
-    """Check all pairs in one stored world, with so many conditions of each pair in each example."""
+    """Check all pairs in one stored world, with `condition_count` conditions per pair and example."""
     conditions = st.tuples(
         *(
             st.lists(

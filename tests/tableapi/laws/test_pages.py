@@ -1,4 +1,4 @@
-"""The pages of a list together are the list: no record is repeated or missing."""
+"""The pages of a list add up to the list: no record is repeated or missing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.tableapi.oracle import World
 from tests.tableapi.oracle.queries import SORTABLE_TYPES, path_strategy
 from tests.tableapi.oracle.worlds import caller_strategy, world_strategy
 
-# Without this limit a fault that repeats a page would never end.
+# Without this limit, a bug that repeats a page would cause an endless loop.
 MAX_PAGES = 40
 
 

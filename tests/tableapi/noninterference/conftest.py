@@ -1,4 +1,4 @@
-"""Stores all callers of the oracle and stops the clock of the database."""
+"""Stores all callers of the oracle, and stops the clock of the database."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,13 +7,13 @@ import pytest
 from django.db import connection
 
 from tests.tableapi.laws import storage
-from tests.tableapi.noninterference import running
+from tests.tableapi.noninterference import runner
 
 
 @pytest.fixture(autouse=True)
-def known_callers(db: Any) -> Iterator[None]:
+def stored_callers(db: Any) -> Iterator[None]:
     storage.create_callers()
-    running.stop_database_clock()
+    runner.stop_database_clock()
     yield
     # A connection keeps memory for each of the thousands of dropped tables.
     connection.close()

@@ -1,4 +1,4 @@
-"""Only administrators see the content of deleted records; it changes no response to other callers."""
+"""Checks that the content of deleted records changes no response to callers who are not administrators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tableapi.models import Rule, Table
 from tableapi.read import context
 from tests.tableapi.laws.storage import rollback_afterwards
 from tests.tableapi.noninterference.programs import Step
-from tests.tableapi.noninterference.running import Conversation
+from tests.tableapi.noninterference.runner import Conversation
 from tests.tableapi.oracle import Caller
 from tests.tableapi.oracle.alphabets import USER_IDS
 from tests.tableapi.oracle.column_types import NOW
@@ -30,7 +30,7 @@ RULE_CONDITIONS = ["", "table=device", "deleted_byISEMPTY", f"deleted_by={USER_I
 
 
 def find_violation(seed: int) -> tuple[Step, Any, Any] | None:
-    """The first response that differs between two logs with different content or different hidden entries."""
+    """Return the first response that differs between two logs with different content or hidden entries."""
     random = Random(seed)
     condition = random.choice(RULE_CONDITIONS)
     steps = [make_step(random) for _ in range(4)]

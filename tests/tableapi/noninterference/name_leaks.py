@@ -1,4 +1,4 @@
-"""No response names a column that its caller can never read, unless the caller named it."""
+"""Checks that no response names a column that the caller can never read, unless the caller sent the name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
 from tests.tableapi.noninterference.programs import ProgramGenerator, Step
 from tests.tableapi.noninterference.renaming import unreadable_columns
-from tests.tableapi.noninterference.running import Difference, open_conversation
+from tests.tableapi.noninterference.runner import Difference, open_conversation
 from tests.tableapi.oracle import World
 
 
@@ -29,25 +29,25 @@ def find_violation(seed: int) -> Difference | None:
         return None
     table, name = random.choice(hidden_columns)
     pair = with_unique_name(pair, table, name)
-    # Two records with the default value of the column: the second one is a duplicate.
+    # Creates two records with the default value of the unique column, so the second is a duplicate.
     steps = [
         *ProgramGenerator(random, pair).random_program(),
         Step("POST", table, body={}),
         Step("POST", table, body={}),
     ]
-    with open_conversation(pair) as conversation_of_pair:
+    with open_conversation(pair) as conversation:
         make_unique(pair.catalogue, table, name)
         for step in steps:
             if name in str(step) or not all(param.isascii() for param in step.params.values()):
                 continue
-            for _, response, _ in conversation_of_pair.send_and_follow(step):
+            for _, response, _ in conversation.send_and_follow(step):
                 if name in str(response):
                     return Difference(pair, step, response, name)
     return None
 
 
 def is_named_after(column: Column, table: str) -> bool:
-    """Whether the column is named after the table, so that no other table has this name."""
+    """Whether the column is named after the table, so that no other table has a column of this name."""
     return column.type == "string" and column.owner == table and column.name.startswith(table)
 
 
@@ -57,7 +57,7 @@ def is_hidden_everywhere(pair: Pair, table: str, name: str) -> bool:
 
 
 def with_unique_name(pair: Pair, table: str, name: str) -> Pair:
-    """The hidden column of one table is unique, has a default, and is empty in every record."""
+    """Make the hidden column unique, give it a default, and clear it in every record."""
     column = replace(pair.catalogue.tables[table].columns[name], is_unique=True, default="a", is_display=False)
     tables = {
         table_name: replace(table_of_pair, columns={**table_of_pair.columns, name: column})
@@ -68,10 +68,10 @@ def with_unique_name(pair: Pair, table: str, name: str) -> Pair:
     rows = {
         table_name: {sys_id: {**row, name: None} if name in row and table in tables[table_name].lineage else row
                for sys_id, row in rows_of_table.items()}
-        for table_name, rows_of_table in pair.one.rows.items()
+        for table_name, rows_of_table in pair.first.rows.items()
     }  # fmt: skip
     catalogue = replace(pair.catalogue, tables=tables)
-    return replace(pair, one=World(catalogue, rows), other=World(catalogue, rows))
+    return replace(pair, first=World(catalogue, rows), second=World(catalogue, rows))
 
 
 def make_unique(catalogue: Catalogue, table: str, name: str) -> None:

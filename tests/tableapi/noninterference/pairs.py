@@ -1,4 +1,4 @@
-"""Generates two databases, from a seed, that agree on everything that a caller may read."""
+"""Generates two databases from a seed that agree on everything that a caller may read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS, momen
 from tests.tableapi.oracle.column_types import NOW
 from tests.tableapi.oracle.worlds import generated_values, make_catalogue, make_column
 
-# So few values that most records share some.
+# Few values, so that most records share some.
 COLUMN_VALUES: dict[str, list[Any]] = {
     "string": [None, "a", "ab", "b", "Ab c"],
     "text": [None, "a", "b", "red fox"],
@@ -46,32 +46,32 @@ COLUMN_TYPES = [
     "reference",
     "list",
 ]
-# The column in the rules of databases that are written to. Nobody may change it, so no write changes who sees what.
+# The column that rules test in databases that are written to. It cannot be changed, so no write changes permissions.
 KIND_COLUMN = "kind"
 MAX_ATTEMPTS = 8
 
 
-# For each table and record: the values that a caller may read, and the allowed operations.
+# For each table and record, the values that a caller may read and the operations that are allowed.
 VisibleValues = dict[tuple[str, str], dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two worlds of one catalogue that are the same to this caller."""
+    """Two worlds with the same catalogue that look the same to this caller."""
 
     caller: Caller
-    one: World
-    other: World
+    first: World
+    second: World
     may_write: bool
     visible_values: VisibleValues
 
     @property
     def catalogue(self) -> Catalogue:
-        return self.one.catalogue
+        return self.first.catalogue
 
     @property
     def is_informative(self) -> bool:
-        return self.one.rows != self.other.rows
+        return self.first.rows != self.second.rows
 
 
 def make_pair(random: Random, *, may_write: bool | None = None) -> Pair:
@@ -120,7 +120,7 @@ def name_column(table: str) -> Column:
 
 
 def random_rules(random: Random, catalogue: Catalogue, may_write: bool) -> tuple[Rule, ...]:
-    """Some records and some columns are hidden, always or by a condition."""
+    """Return rules that hide some records and columns, always or by a condition."""
     rules: list[Rule] = []
     for name, table in catalogue.tables.items():
         if name != "gamma" or random.random() < 0.5:
@@ -204,7 +204,7 @@ def random_value(random: Random, column: Column) -> Any:
 
 
 def visible_values(world: World, caller: Caller, now: Moment) -> VisibleValues:
-    """Without the declared exceptions: when and how often a record was changed."""
+    """Return what the caller may read, except when and how often records were changed."""
     result: VisibleValues = {}
     for name, table in world.catalogue.tables.items():
         for row in visible_rows(world, caller, name, now):
@@ -226,7 +226,7 @@ def visible_values(world: World, caller: Caller, now: Moment) -> VisibleValues:
 
 
 def redraw_hidden_data(random: Random, world: World, caller_values: VisibleValues) -> World:
-    """A world with other hidden values and other hidden records."""
+    """Return a world with other hidden values and other hidden records."""
     rows: dict[str, dict[str, Row]] = {}
     for name, table in world.catalogue.tables.items():
         result: dict[str, Row] = {}

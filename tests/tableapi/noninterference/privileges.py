@@ -1,4 +1,4 @@
-"""A caller without roles changes nothing in the product's own tables, whatever they send."""
+"""Checks that a caller without roles cannot change anything in system tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tableapi.catalogue.definitions import Catalogue, Column, Table
 from tableapi.database import catalogue_loader
 from tests.tableapi.laws.storage import rollback_afterwards, table_identifier
 from tests.tableapi.noninterference.programs import Step
-from tests.tableapi.noninterference.running import CanonicalResponse, canonical_response, send_step
+from tests.tableapi.noninterference.runner import CanonicalResponse, canonical_response, send_step
 from tests.tableapi.oracle import Caller
 from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS
 
@@ -71,10 +71,10 @@ def random_value(random: Random, column: Column) -> Any:
 
 def table_digests(catalogue: Catalogue) -> list[Any]:
     digest_query = sql.SQL("SELECT md5(string_agg(t::text, '' ORDER BY sys_id)) FROM {} t")
-    results = []
+    digests = []
     with connection.cursor() as cursor:
         for table in catalogue.tables.values():
             if table.is_system:
                 cursor.execute(digest_query.format(table_identifier(table)))
-                results.append((table.name, cursor.fetchone()))
-    return results
+                digests.append((table.name, cursor.fetchone()))
+    return digests

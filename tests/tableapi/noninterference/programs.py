@@ -8,7 +8,7 @@ from typing import Any
 
 from tableapi.catalogue.definitions import READ, Column, Table
 from tests.tableapi.noninterference.pairs import COLUMN_VALUES, KIND_COLUMN, Pair, random_value
-from tests.tableapi.oracle.alphabets import text_of
+from tests.tableapi.oracle.alphabets import query_text
 
 TYPE_OPERATORS: dict[str, list[str]] = {
     "text": ["=", "!=", ">", "<=", "STARTSWITH", "STARTSWITH", "LIKE", "NOTLIKE", "ENDSWITH", "IN", "NOT IN"],
@@ -24,16 +24,16 @@ SAMPLE_VALUES = {
     "datetime": "2024-05-31 12:00:30",
 }
 UNARY_OPERATORS = ["ISEMPTY", "ISNOTEMPTY", "ANYTHING"]
-STRANGE_NAMES = ["nosuch", "alpha_9", "alpha_to.nosuch", "nosuch.name"]
-# A placeholder for the last ETag of this record that the caller received.
-LAST_ETAG = "heard"
-# The first id that each database generates, see `running.STOP_CLOCK_STATEMENT`.
+UNKNOWN_NAMES = ["nosuch", "alpha_9", "alpha_to.nosuch", "nosuch.name"]
+# A placeholder for the last ETag of the record that the caller received.
+LAST_ETAG = "LAST_ETAG"
+# The first id that each database generates, see `runner.STOP_CLOCK_STATEMENT`.
 FIRST_CREATED_ID = "180000000000000002"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One request; up to `max_pages` next pages are read too."""
+    """One request, followed by up to `max_pages` requests for the next pages."""
 
     method: str
     table: str
@@ -45,10 +45,10 @@ class Step:
 
 
 def json_value(value: Any, column: Column) -> Any:
-    """A stored value as a request body contains it."""
+    """Convert a stored value to its form in a request body."""
     if value is None or column.type in ("json", "list", "boolean", "integer", "wysiwyg", "secret"):
         return value
-    return text_of(value, column) or None
+    return query_text(value, column) or None
 
 
 class ProgramGenerator:
@@ -59,7 +59,7 @@ class ProgramGenerator:
         self.pair = pair
         self.fixed_columns = fixed_columns  # the columns that no body changes
         self.tables = list(pair.catalogue.tables.values())
-        worlds = (pair.one, pair.other)
+        worlds = (pair.first, pair.second)
         self.ids = {
             table.name: sorted({sys_id for world in worlds for name in table.family for sys_id in world.rows[name]})
             for table in self.tables
@@ -99,7 +99,7 @@ class ProgramGenerator:
         }
 
     def replace_ids_by_names(self, table: Table, step: Step) -> Step:
-        """The same step with names instead of ids in its body."""
+        """Return the step with display values instead of ids in its body."""
         body = dict(step.body or {})
         for name in body:
             column = table.columns.get(name)
@@ -128,7 +128,7 @@ class ProgramGenerator:
         return Step(method, table.name, sys_id, self.random_fields(table), self.random_body(table))
 
     def guessing_body(self, table: Table, sys_id: str, visible_values: dict[str, Any]) -> dict[str, Any]:
-        """A body that guesses a hidden value, to find out whether it counts as a change."""
+        """Return a body that guesses a hidden value, to test whether it counts as a change."""
         # A column that is hidden in every record is refused before values are compared.
         restricted_columns = {
             rule.column for rule in self.pair.catalogue.rules if rule.operation == READ and rule.roles
@@ -139,11 +139,11 @@ class ProgramGenerator:
             if name not in {*visible_values, *restricted_columns} and not column.is_sys
         ]
         column = self.random.choice(hidden_columns or [table.columns["name"]])
-        world = self.random.choice([self.pair.one, self.pair.other])
+        world = self.random.choice([self.pair.first, self.pair.second])
         return {column.name: json_value(world.rows[table.name][sys_id][column.name], column)}
 
     def round_trip_body(self, table: Table, visible_values: dict[str, Any]) -> dict[str, Any]:
-        """The values that a client has read, sent back unchanged."""
+        """Return a body with the values that a client has read, unchanged."""
         columns = [column for name, column in table.columns.items() if name in visible_values and not column.is_sys]
         return {column.name: json_value(visible_values[column.name], column) for column in columns}
 
@@ -192,17 +192,17 @@ class ProgramGenerator:
         return params
 
     def random_path_and_column(self, table: Table) -> tuple[str, Column]:
-        """A path to a column, through up to two references."""
+        """Return a path to a column through up to two references, and the column."""
         path = ""
         for _ in range(2):
-            walkable_columns = [
+            reference_columns = [
                 column
                 for column in table.columns.values()
                 if column.type == "reference" and column.reference in self.ids
             ]
-            if not walkable_columns or self.random.random() < 0.65:
+            if not reference_columns or self.random.random() < 0.65:
                 break
-            reference = self.random.choice(walkable_columns)
+            reference = self.random.choice(reference_columns)
             path += f"{reference.name}."
             table = self.pair.catalogue.tables[reference.reference or ""]
         columns = [column for column in table.columns.values() if not column.is_sys]
@@ -211,7 +211,7 @@ class ProgramGenerator:
 
     def random_field_path(self, table: Table) -> str:
         return (
-            self.random.choice(STRANGE_NAMES) if self.random.random() < 0.1 else self.random_path_and_column(table)[0]
+            self.random.choice(UNKNOWN_NAMES) if self.random.random() < 0.1 else self.random_path_and_column(table)[0]
         )
 
     def random_query(self, table: Table) -> str:
@@ -225,7 +225,7 @@ class ProgramGenerator:
     def random_condition(self, table: Table) -> str:
         probability = self.random.random()
         if probability < 0.05:
-            return f"{self.random.choice(STRANGE_NAMES)}=a"
+            return f"{self.random.choice(UNKNOWN_NAMES)}=a"
         if probability < 0.2:
             return f"sys_idARE{self.random.choice(['a', 'b', 'ab', 'red', 'fox'])}"
         if probability < 0.23:
@@ -250,7 +250,7 @@ class ProgramGenerator:
         return path + self.random.choice(TYPE_OPERATORS[operator_kind]) + self.random_literal(column)
 
     def random_literal(self, column: Column) -> str:
-        """A value that one of the databases may contain there, or its first characters."""
+        """Return a value that this column may contain in one of the databases, or its first characters."""
         if column.name == "sys_id":
             return self.random.choice(self.ids["alpha"] or ["1"])
         sample = (
@@ -258,7 +258,7 @@ class ProgramGenerator:
             if column.type in ("reference", "list") or column.name == KIND_COLUMN
             else None
         )
-        text = text_of(
+        text = query_text(
             self.random.choice(COLUMN_VALUES[column.type])
             if sample is None and column.type in COLUMN_VALUES
             else sample,

@@ -1,4 +1,4 @@
-"""The same request for a column that the caller can never read, and for one that does not exist."""
+"""Compares requests with a column that the caller can never read and with one that does not exist."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.tableapi.laws.storage import rollback_afterwards
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
 from tests.tableapi.noninterference.programs import Step
-from tests.tableapi.noninterference.running import (
+from tests.tableapi.noninterference.runner import (
     CanonicalResponse,
     Difference,
     canonical_response,
@@ -27,45 +27,45 @@ QUERIES = [
 
 
 def find_difference(seed: int) -> Difference | None:
-    """The first request that distinguishes a hidden column from a missing one."""
+    """Return the first request that distinguishes a hidden column from a missing one."""
     random = Random(seed)
     pair = pairs.make_pair(random)
     hidden_columns = unreadable_columns(pair)
     if not hidden_columns:
         return None
     table, name = random.choice(hidden_columns)
-    # Of the same length, for equal positions, and in the same place of the alphabet.
+    # Has the same length, so that error positions are equal, and a similar place in the alphabet.
     missing_name = name[:-1] + "z"
     with open_conversation(pair):
         for step in steps_for_column(random, pair, table):
-            results = []
+            responses = []
             for used_name in (name, missing_name):
                 with rollback_afterwards():
                     response = canonical_response(send_step(with_column_name(step, used_name), pair.caller))
-                results.append(replace_name(response, used_name))
-            if results[0] != results[1]:
-                return Difference(pair, with_column_name(step, name), *results)
+                responses.append(replace_name(response, used_name))
+            if responses[0] != responses[1]:
+                return Difference(pair, with_column_name(step, name), *responses)
     return None
 
 
 def unreadable_columns(pair: Pair) -> list[tuple[str, str]]:
-    """(table, column) of all columns that the caller can never read, in readable tables."""
-    results = []
+    """Return the table and name of all columns in readable tables that the caller can never read."""
+    columns = []
     now = moment(pair.caller.id)
     for table in pair.catalogue.tables.values():
         full_row = {**dict.fromkeys(table.columns), "sys_id": "0", "sys_db_table_id": table.id}
         for name, column in table.columns.items():
             if not column.is_readable:
-                continue  # a secret is known to everybody who may write it
+                continue  # everyone who may write a secret may know of it
             try:
-                field_value(pair.one, pair.caller, table.name, full_row, (name,), now)
+                field_value(pair.first, pair.caller, table.name, full_row, (name,), now)
             except QueryRefused:
-                results.append((table.name, name))
-    return results
+                columns.append((table.name, name))
+    return columns
 
 
 def steps_for_column(random: Random, pair: Pair, table: str) -> list[Step]:
-    record_id = random.choice([*pair.one.rows[table], "1"])
+    record_id = random.choice([*pair.first.rows[table], "1"])
     body = {PLACEHOLDER_NAME: random.choice(["a", 1, None, True])}
     return [
         Step("GET", table, "", {"sysparm_query": random.choice(QUERIES)}),
@@ -92,5 +92,5 @@ def replace_name(response: CanonicalResponse, name: str) -> CanonicalResponse:
     return (
         status,
         tuple((key, value.replace(name, PLACEHOLDER_NAME)) for key, value in headers),
-        content.replace(name.encode(), b"NAME"),
+        content.replace(name.encode(), PLACEHOLDER_NAME.encode()),
     )

@@ -1,4 +1,4 @@
-"""State that one caller leaves behind reveals nothing to another: stored answers, deferred records, deletion log."""
+"""Checks that stored answers, deferred records and the deletion log of one caller reveal nothing to another."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.tableapi.laws.storage import active_catalogue, rollback_afterwards, s
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
 from tests.tableapi.noninterference.programs import ProgramGenerator, Step
-from tests.tableapi.noninterference.running import Conversation, Difference, insert_world, make_tables
-from tests.tableapi.oracle import Caller
+from tests.tableapi.noninterference.runner import Conversation, Difference, insert_world, make_tables
+from tests.tableapi.oracle import Caller, World
 from tests.tableapi.oracle.alphabets import ROLE_IDS, USER_IDS
 from tests.tableapi.oracle.column_types import NOW
 
@@ -25,7 +25,7 @@ SHARED_TABLES = ("tableapi_idempotent_answer", "tableapi_deferred_record", "sys_
 
 
 def find_violation(seed: int) -> Difference | None:
-    """The first response that differs between a database with the state of another caller and one without it."""
+    """Return the first response that differs between databases with and without the state of another caller."""
     random = Random(seed)
     pair = with_deferred_tables(random, pairs.make_pair(random, may_write=True))
     program = ProgramGenerator(random, pair).random_program()
@@ -43,7 +43,7 @@ def find_violation(seed: int) -> Difference | None:
         stack.enter_context(active_catalogue(pair.catalogue))
         make_tables(pair)
         store_groups(pair.caller)
-        insert_world(pair.one)
+        insert_world(pair.first)
         run_program(other_caller(pair), other_steps)
         responses = run_after_other_caller(pair, program, is_cleared=False)
         other_responses = run_after_other_caller(pair, program, is_cleared=True)
@@ -54,12 +54,12 @@ def find_violation(seed: int) -> Difference | None:
 
 
 def with_deferred_tables(random: Random, pair: Pair) -> Pair:
-    """The same pair, in which some tables are deferred."""
+    """Return the pair with `deferred_create` set on some tables."""
     tables = {
         name: replace(table, deferred_create=random.random() < 0.5) for name, table in pair.catalogue.tables.items()
     }
     catalogue = replace(pair.catalogue, tables=tables)
-    return replace(pair, one=replace(pair.one, catalogue=catalogue), other=replace(pair.other, catalogue=catalogue))
+    return replace(pair, first=World(catalogue, pair.first.rows), second=World(catalogue, pair.second.rows))
 
 
 def other_caller(pair: Pair) -> Caller:

@@ -1,4 +1,4 @@
-"""Comments, attachments, followers and notifications of hidden records are in no response."""
+"""Comments, attachments, followers and notifications of hidden records change no response."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.tableapi.designs import query_rows
 from tests.tableapi.laws.storage import active_catalogue, rollback_afterwards
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
-from tests.tableapi.noninterference.running import insert_world, send_to_view, stored_tables
+from tests.tableapi.noninterference.runner import insert_world, send_to_view, stored_tables
 from tests.tableapi.noninterference.test_change_log import log_creations
 from tests.tableapi.oracle import World
 from tests.tableapi.oracle.column_types import NOW
@@ -28,7 +28,7 @@ PAIR_COUNT, NIGHTLY_PAIR_COUNT = 25, 2_000
 
 
 def attach_to_all_records(pair: Pair, world: World) -> None:
-    """The ids follow from those of the records, so that hidden ones do not change others."""
+    """Attach data to all records. Ids derive from those of the records, so that hidden records do not change them."""
     log_creations(world)
     changes = dict(query_rows("SELECT record_id, id FROM public.sys_change"))
     for name, rows in world.rows.items():
@@ -57,7 +57,7 @@ def responses_of(pair: Pair, world: World, page_size: int) -> list[Any]:
     with rollback_afterwards(), active_catalogue(pair.catalogue):
         insert_world(world)
         attach_to_all_records(pair, world)
-        ids = [(name, sys_id) for name in world.rows for sys_id in {*pair.one.rows[name], *pair.other.rows[name]}]
+        ids = [(name, sys_id) for name in world.rows for sys_id in {*pair.first.rows[name], *pair.second.rows[name]}]
         responses = []
         for name, sys_id in sorted(ids):
             address = {"table": name, "sys_id": sys_id}
@@ -83,24 +83,24 @@ def _without_times(content: bytes) -> Any:
 
 
 def check_pair(seed: int) -> int:
-    """Returns the number of visible notifications."""
+    """Compare both databases, and return the number of visible notifications."""
     random = Random(seed)
     pair = pairs.make_pair(random, may_write=True)
     page_size = random.choice([1, 2, 20])
     with stored_tables(pair):
         if not User.objects.filter(pk=pair.caller.id).exists():
             User.objects.bulk_create([User(sys_id=pair.caller.id, login=f"u{pair.caller.id}")])
-        one, other = (responses_of(pair, world, page_size) for world in (pair.one, pair.other))
-    for left, right in zip(one, other, strict=True):
+        first, second = (responses_of(pair, world, page_size) for world in (pair.first, pair.second))
+    for left, right in zip(first, second, strict=True):
         assert left == right, f"seed {seed}"
-    return len(one[-1][1]["data"])
+    return len(first[-1][1]["data"])
 
 
-def test_what_is_attached_to_hidden_records_changes_no_response() -> None:
+def test_data_attached_to_hidden_records_changes_no_response() -> None:
     assert sum(map(check_pair, range(PAIR_COUNT))) > PAIR_COUNT // 2
 
 
 @pytest.mark.nightly
-def test_what_is_attached_to_hidden_records_changes_no_response_of_many() -> None:
+def test_data_attached_to_hidden_records_changes_no_response_in_many_pairs() -> None:
     for seed in range(PAIR_COUNT, PAIR_COUNT + scaled_count(NIGHTLY_PAIR_COUNT)):
         check_pair(seed)

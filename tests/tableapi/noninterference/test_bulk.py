@@ -1,4 +1,4 @@
-"""Hidden records and values change no response to bulk requests, and nothing that can be read afterwards."""
+"""Hidden records and values change no response to bulk requests, and nothing that can be read after them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.tableapi.laws.storage import active_catalogue, read_back, rollback_af
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair, visible_values
 from tests.tableapi.noninterference.programs import ProgramGenerator
-from tests.tableapi.noninterference.running import insert_world, send_to_view, stored_tables
+from tests.tableapi.noninterference.runner import insert_world, send_to_view, stored_tables
 from tests.tableapi.oracle import World
 from tests.tableapi.oracle.alphabets import moment
 
@@ -33,8 +33,8 @@ def random_step(generator: ProgramGenerator, table: Table) -> BulkStep:
         return method, table.name, query, body | ({"values": generator.random_body(table)} if method == "PATCH" else {})
     bodies = [generator.random_body(table) for _ in range(random.randint(1, 4))]
     if method == "POST":
-        same = random.random() < 0.5
-        return method, table.name, query, [bodies[0]] * 3 if same else bodies
+        repeats_body = random.random() < 0.5
+        return method, table.name, query, [bodies[0]] * 3 if repeats_body else bodies
     records = [{**(body if method == "PATCH" else {}), "sys_id": generator.random_id(table)} for body in bodies]
     return method, table.name, query, records
 
@@ -50,18 +50,19 @@ def results_of(pair: Pair, world: World, steps: list[BulkStep]) -> tuple[list[An
 
 
 def check_pair(seed: int) -> int:
-    """Returns the number of successful requests."""
+    """Compare both databases, and return the number of successful requests."""
     random = Random(seed)
     pair = pairs.make_pair(random, may_write=True)
     generator = ProgramGenerator(random, pair)
     steps = [random_step(generator, table) for table in random.choices(list(pair.catalogue.tables.values()), k=5)]
     with stored_tables(pair):
-        (one, values), (other, other_values) = (results_of(pair, world, steps) for world in (pair.one, pair.other))
-    for step, left, right in zip(steps, one, other, strict=True):
+        first, values = results_of(pair, pair.first, steps)
+        second, second_values = results_of(pair, pair.second, steps)
+    for step, left, right in zip(steps, first, second, strict=True):
         assert left == right, f"seed {seed}: {step}"
         assert left[0] < 500, f"seed {seed}: {step} {left}"
-    assert values == other_values, f"seed {seed}: {steps}"
-    return sum(status < 300 for status, _ in one)
+    assert values == second_values, f"seed {seed}: {steps}"
+    return sum(status < 300 for status, _ in first)
 
 
 def test_hidden_data_changes_no_bulk_response() -> None:
@@ -69,6 +70,6 @@ def test_hidden_data_changes_no_bulk_response() -> None:
 
 
 @pytest.mark.nightly
-def test_hidden_data_changes_no_bulk_response_of_many() -> None:
+def test_hidden_data_changes_no_bulk_response_in_many_pairs() -> None:
     for seed in range(PAIR_COUNT, PAIR_COUNT + scaled_count(NIGHTLY_PAIR_COUNT)):
         check_pair(seed)

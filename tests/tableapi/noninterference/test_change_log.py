@@ -1,4 +1,4 @@
-"""Changes of hidden records and values are in no feed and no history."""
+"""Changes of hidden records and values change no feed and no history."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.tableapi.designs import query_rows
 from tests.tableapi.laws.storage import active_catalogue, rollback_afterwards
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
-from tests.tableapi.noninterference.running import insert_world, send_to_view, stored_tables
+from tests.tableapi.noninterference.runner import insert_world, send_to_view, stored_tables
 from tests.tableapi.oracle import Caller, World
 
 pytestmark = pytest.mark.django_db
@@ -27,7 +27,7 @@ PAGE_SIZES = ("1", "2", "20")
 
 
 def log_creations(world: World) -> None:
-    """As if the records of the world had just been created."""
+    """Log the creation of every record of the world."""
     for name, table in world.catalogue.tables.items():
         record = TableAlias(StatementBuilder(), table)
         columns = [column for column in table.columns.values() if not column.is_sys]
@@ -37,26 +37,26 @@ def log_creations(world: World) -> None:
 
         new = change_rows.values_sql(columns, sql_of)
         root = record.row_aliases()[-1]
-        change = change_rows.change_sql("create", record=root, who="NULL", new=new, source=record.from_sql())
+        change = change_rows.change_sql("create", record=root, user="NULL", new=new, source=record.from_sql())
         query_rows(
             f"{change} WHERE {root}.sys_db_table_id = %s ORDER BY {root}.sys_id", world.catalogue.tables[name].id
         )
 
 
 def change_hidden_records(random: Random, pair: Pair, world: World) -> None:
-    """Rules look only at another column than the name, so they stay hidden."""
+    """Update or delete hidden records. Rules do not test the name, so the records stay hidden."""
     text = json.dumps(world.rows, default=str)
     for name, table in world.catalogue.tables.items():
         for sys_id in [sys_id for sys_id in world.rows[name] if (name, sys_id) not in pair.visible_values]:
             if random.random() < 0.5:
                 value = random.choice(["a", "b", None])
                 designed_records.update(world.catalogue, table, sys_id, {table.columns["name"]: value})
-            if random.random() < 0.5 and text.count(sys_id) <= 2:  # its key and its own id: nothing refers to it
+            if random.random() < 0.5 and text.count(sys_id) <= 2:  # its key and id: nothing refers to it
                 designed_records.delete(table, sys_id)
 
 
 def feed_of(caller: Caller, table: str, page_size: str) -> list[Any]:
-    """All pages. The cursors hold positions that nobody can read; only whether they stay the same is compared."""
+    """Return all pages. Cursors are opaque, so only whether they stay the same is compared."""
     pages: list[Any] = []
     cursor, is_new = "", True
     while is_new:
@@ -70,12 +70,12 @@ def feed_of(caller: Caller, table: str, page_size: str) -> list[Any]:
 
 
 def responses_of(pair: Pair, table: Table, page_size: str) -> list[Any]:
-    ids = sorted({*pair.one.rows[table.name], *pair.other.rows[table.name]})
+    ids = sorted({*pair.first.rows[table.name], *pair.second.rows[table.name]})
     histories = [send_to_view(HistoryView, pair.caller, table=table.name, sys_id=sys_id).content for sys_id in ids]
     return [*feed_of(pair.caller, table.name, page_size), *histories]
 
 
-def test_hidden_changes_change_no_response(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_of_hidden_data_change_no_response(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feed_statement, "IS_SETTLED", "TRUE")  # the test is one transaction
     entry_count = 0
     for seed in range(PAIR_COUNT):
@@ -84,7 +84,7 @@ def test_hidden_changes_change_no_response(monkeypatch: pytest.MonkeyPatch) -> N
         page_size = random.choice(PAGE_SIZES)
         with stored_tables(pair):
             responses = []
-            for world in (pair.one, pair.other):
+            for world in (pair.first, pair.second):
                 with rollback_afterwards(), active_catalogue(pair.catalogue):
                     insert_world(world)
                     log_creations(world)

@@ -15,9 +15,9 @@ from tests.tableapi.laws.storage import active_catalogue, rollback_afterwards
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
 from tests.tableapi.noninterference.programs import ProgramGenerator
-from tests.tableapi.noninterference.running import (
+from tests.tableapi.noninterference.runner import (
     REQUEST_FACTORY,
-    answer_of,
+    call_view,
     insert_world,
     query_string,
     stored_tables,
@@ -46,7 +46,7 @@ def responses_of(pair: Pair, world: World, requests: list[Request]) -> list[tupl
             request = REQUEST_FACTORY.generic(
                 "GET", "/", QUERY_STRING=query_string(params), headers={"Accept": media_type}
             )
-            response = answer_of(LIST_VIEW, pair.caller, request, table=table)
+            response = call_view(LIST_VIEW, pair.caller, request, table=table)
             responses.append((response.status_code, b"".join(response)))
             with patch.object(request_finished, "send"):  # it would close the connection
                 response.close()
@@ -54,17 +54,17 @@ def responses_of(pair: Pair, world: World, requests: list[Request]) -> list[tupl
 
 
 def check_pair(seed: int) -> int:
-    """Returns the number of exported lines."""
+    """Compare both databases, and return the number of exported lines."""
     random = Random(seed)
     pair = pairs.make_pair(random)
     generator = ProgramGenerator(random, pair)
     requests = [random_request(generator, random) for _ in range(8)]
     with stored_tables(pair):
-        one, other = (responses_of(pair, world, requests) for world in (pair.one, pair.other))
-    for request, left, right in zip(requests, one, other, strict=True):
+        first, second = (responses_of(pair, world, requests) for world in (pair.first, pair.second))
+    for request, left, right in zip(requests, first, second, strict=True):
         assert left == right, f"seed {seed}: {request}"
         assert left[0] in (200, 400, 404), f"seed {seed}: {request} {left}"
-    return sum(body.count(b"\n") for status, body in one if status == 200)
+    return sum(body.count(b"\n") for status, body in first if status == 200)
 
 
 def test_hidden_data_changes_no_export() -> None:
@@ -72,6 +72,6 @@ def test_hidden_data_changes_no_export() -> None:
 
 
 @pytest.mark.nightly
-def test_hidden_data_changes_no_export_of_many() -> None:
+def test_hidden_data_changes_no_export_in_many_pairs() -> None:
     for seed in range(PAIR_COUNT, PAIR_COUNT + scaled_count(NIGHTLY_PAIR_COUNT)):
         check_pair(seed)

@@ -1,4 +1,4 @@
-"""Checks the tests themselves: every leak is detected within a few pairs of databases."""
+"""Tests the checks: each leak is detected within a few pairs of databases, and without leaks they find nothing."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tests.tableapi.noninterference import (
     name_leaks,
     privileges,
     renaming,
-    running,
+    runner,
     shared_state,
     write_checks,
 )
 from tests.tableapi.noninterference.leaks import LEAKS, active_leak
 
 FINDERS: dict[str, Callable[[int], object]] = {
-    "pairs": running.first_difference,
+    "pairs": runner.first_difference,
     "names": renaming.find_difference,
     "write_checks": write_checks.find_violation,
     "name_leaks": name_leaks.find_violation,
@@ -26,7 +26,7 @@ FINDERS: dict[str, Callable[[int], object]] = {
     "shared_state": shared_state.find_violation,
     "deletion_log": deletion_log.find_violation,
 }
-# For leaks that few requests reveal: a seed shortly before one that does.
+# For leaks that few requests reveal, a seed shortly before one that reveals the leak.
 FIRST_SEEDS: dict[str, int] = {
     "filter_ignores_the_guard_of_a_column": 103,
     "sorting_accepts_every_column": 22,
@@ -34,13 +34,13 @@ FIRST_SEEDS: dict[str, int] = {
     "view_shows_every_column": 55,
     "words_are_searched_in_every_column": 80,
     "other_column_of_a_comparison_is_not_guarded": 49,
-    "record_can_be_named_by_a_hidden_name": 163,
-    "walk_ends_at_every_record": 55,
-    "walk_begins_at_every_reference": 22,
+    "reference_accepts_a_hidden_display_value": 163,
+    "join_reaches_hidden_records": 55,
+    "join_follows_hidden_references": 22,
     "hidden_records_have_a_display_value": 40,
     "link_is_shown_only_for_an_existing_record": 21,
-    "changing_a_hidden_record_is_forbidden_and_not_missing": 32,
-    "hidden_value_sent_as_stored_counts_as_unchanged": 145,
+    "changing_a_hidden_record_returns_403": 32,
+    "hidden_value_that_equals_the_sent_one_counts_as_unchanged": 145,
     "replacing_a_record_clears_hidden_values": 109,
     "deletion_reveals_hidden_references": 74,
 }
@@ -80,14 +80,14 @@ def test_hidden_column_is_like_a_missing_one(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(0, 100, 20))
-def test_no_write_exceeds_its_rules(seed: int) -> None:  # B22 B23 B25 B26
+def test_writes_do_only_what_the_rules_allow(seed: int) -> None:  # B22 B23 B25 B26
     for case_seed in range(seed, seed + 20):
         violation = write_checks.find_violation(case_seed)
         assert violation is None, f"seed {case_seed}\n{violation}"
 
 
 @pytest.mark.nightly
-def test_no_write_of_many_exceeds_its_rules() -> None:
+def test_writes_do_only_what_the_rules_allow_in_many_pairs() -> None:
     for case_seed in range(100, 5000):
         violation = write_checks.find_violation(case_seed)
         assert violation is None, f"seed {case_seed}\n{violation}"
@@ -105,10 +105,10 @@ def test_system_tables_require_a_role_to_change() -> None:  # B27
         assert violation is None, f"seed {case_seed}\n{violation}"
 
 
-FEW_SEEDS = [0, 20, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(40, 2000, 20))]
+SEEDS = [0, 20, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(40, 2000, 20))]
 
 
-@pytest.mark.parametrize("seed", FEW_SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_state_of_other_callers_changes_no_response(seed: int) -> None:  # B24 B54
     """Stored answers and deferred records of a caller who may read more."""
     for case_seed in range(seed, seed + 20):
@@ -116,7 +116,7 @@ def test_state_of_other_callers_changes_no_response(seed: int) -> None:  # B24 B
         assert violation is None, f"seed {case_seed}\n{violation}"
 
 
-@pytest.mark.parametrize("seed", FEW_SEEDS)
+@pytest.mark.parametrize("seed", SEEDS)
 def test_deletion_log_reveals_only_readable_data(seed: int) -> None:  # B13 B28
     for case_seed in range(seed, seed + 20):
         violation = deletion_log.find_violation(case_seed)

@@ -1,12 +1,12 @@
-"""No request tells apart two databases that differ only in what its caller may not read.
+"""No request distinguishes two databases that differ only in what the caller may not read.
 
-The tests compare the status, every header except the date and the request id, the body byte for byte, and afterwards
+The tests compare the status, every header except the date and the request id, the body byte by byte, and finally
 everything that the caller may read. Declared exceptions:
 
 - `sys_version`, `sys_updated_at` and `sys_updated_by` of a visible record reveal that it was changed;
-- a unique column reveals that a value exists: none is generated;
-- a write that moves a record across a rule whose column is hidden does what the rule says: the rules of databases that
-  are written to look only at a column that this caller may not change.
+- a unique column reveals that a value exists, so none is generated;
+- a write reveals a hidden column if a rule tests that column, so in databases that are written to, rules test only a
+  column that this caller may not change.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.nightly import scaled_count
 from tests.tableapi.noninterference import pairs
-from tests.tableapi.noninterference.running import first_difference
+from tests.tableapi.noninterference.runner import first_difference
 
 PAIR_COUNT, NIGHTLY_PAIR_COUNT = 500, 20_000
 # Dropped tables fill the PostgreSQL catalogue until the end of a test and slow it down.
@@ -32,13 +32,13 @@ def test_hidden_data_changes_no_response() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("first_seed", range(PAIR_COUNT, PAIR_COUNT + scaled_count(NIGHTLY_PAIR_COUNT), PAIRS_PER_TEST))
-def test_hidden_data_changes_no_response_of_many(first_seed: int) -> None:
+def test_hidden_data_changes_no_response_in_many_pairs(first_seed: int) -> None:
     for seed in range(first_seed, first_seed + PAIRS_PER_TEST):
         result = first_difference(seed)
         assert result is None, f"seed {seed}\n{result}"
 
 
-def test_most_pairs_hide_something() -> None:
+def test_databases_of_most_pairs_differ() -> None:
     """Two equal databases would pass every test."""
     result = [pairs.make_pair(Random(seed)) for seed in range(40)]
     assert sum(pair.is_informative for pair in result) > 25

@@ -14,7 +14,7 @@ from tests.tableapi.laws.storage import active_catalogue, rollback_afterwards
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair
 from tests.tableapi.noninterference.programs import ProgramGenerator
-from tests.tableapi.noninterference.running import insert_world, query_string, send_to_view, stored_tables
+from tests.tableapi.noninterference.runner import insert_world, query_string, send_to_view, stored_tables
 from tests.tableapi.oracle import World
 
 pytestmark = pytest.mark.django_db
@@ -55,18 +55,18 @@ def responses_of(pair: Pair, world: World, requests: list[tuple[str, dict[str, s
 
 
 def check_pair(seed: int) -> int:
-    """Returns the number of successful requests."""
+    """Compare both databases, and return the number of successful requests."""
     random = Random(seed)
     pair = pairs.make_pair(random)
     generator = ProgramGenerator(random, pair)
     tables = list(pair.catalogue.tables.values())
     requests = [(table.name, random_params(generator, table)) for table in random.choices(tables, k=REQUESTS_PER_PAIR)]
     with stored_tables(pair):
-        one, other = (responses_of(pair, world, requests) for world in (pair.one, pair.other))
-    for request, left, right in zip(requests, one, other, strict=True):
+        first, second = (responses_of(pair, world, requests) for world in (pair.first, pair.second))
+    for request, left, right in zip(requests, first, second, strict=True):
         assert left == right, f"seed {seed}: {request}"
         assert left[0] in (200, 400, 404), f"seed {seed}: {request} {left}"
-    return sum(status == 200 for status, _ in one)
+    return sum(status == 200 for status, _ in first)
 
 
 def test_hidden_data_changes_no_statistics() -> None:
@@ -74,6 +74,6 @@ def test_hidden_data_changes_no_statistics() -> None:
 
 
 @pytest.mark.nightly
-def test_hidden_data_changes_no_statistics_of_many() -> None:
+def test_hidden_data_changes_no_statistics_in_many_pairs() -> None:
     for seed in range(PAIR_COUNT, PAIR_COUNT + scaled_count(NIGHTLY_PAIR_COUNT)):
         check_pair(seed)

@@ -1,4 +1,4 @@
-"""Checks one database: a write does only what the rules allow before and after it."""
+"""Checks that a write to one database does only what the rules allow before and after it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.tableapi.laws.storage import read_back
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import KIND_COLUMN, Pair
 from tests.tableapi.noninterference.programs import ProgramGenerator, Step
-from tests.tableapi.noninterference.running import CanonicalResponse, Difference, open_conversation
+from tests.tableapi.noninterference.runner import CanonicalResponse, Difference, open_conversation
 from tests.tableapi.oracle import Row, World, is_permitted
 from tests.tableapi.oracle.alphabets import USER_IDS, moment
 
@@ -23,34 +23,34 @@ WRITE_COUNT = 6
 
 
 def find_violation(seed: int) -> Difference | None:
-    """The first write of this seed that violates a rule."""
+    """Return the first write of this seed that violates a rule."""
     random = Random(seed)
-    pair = with_movable_rows(random, pairs.make_pair(random, may_write=True))
+    pair = with_writable_kind(random, pairs.make_pair(random, may_write=True))
     generator = ProgramGenerator(random, pair, fixed_columns=frozenset())
     steps = [
         with_more_columns(random, generator.random_write_step(random.choice(generator.tables)))
         for _ in range(WRITE_COUNT)
     ]
-    with open_conversation(pair) as caller_conversation:
+    with open_conversation(pair) as conversation:
         world_before = read_back(pair.catalogue)
         sent_keys: set[tuple[str, ...]] = set()
         for step in steps:
-            ((_, response, _),) = caller_conversation.send_and_follow(step)
+            ((_, response, _),) = conversation.send_and_follow(step)
             world_after = read_back(pair.catalogue)
-            all_faults = [*find_faults(pair, step, response, world_before, world_after)]
+            faults = [*find_faults(pair, step, response, world_before, world_after)]
             # A repeated request gets the first response.
             key = (step.method, step.table, step.sys_id, step.headers.get("Idempotency-Key", ""))
             if not key[-1] or key not in sent_keys:
-                all_faults += find_wrong_refusals(pair, step, response[0], world_before)
+                faults += find_wrong_statuses(pair, step, response[0], world_before)
             sent_keys.add(key)
-            if all_faults:
-                return Difference(pair, step, response, all_faults)
+            if faults:
+                return Difference(pair, step, response, faults)
             world_before = world_after
     return None
 
 
 def with_more_columns(random: Random, step: Step) -> Step:
-    """The same step, perhaps with columns that decide rules or that only the server writes."""
+    """Return the step, perhaps with columns that rules test or that only the server writes."""
     body = dict(step.body or {})
     if step.body is not None and random.random() < 0.4:
         body[KIND_COLUMN] = random.choice(["a", "b", None])
@@ -59,8 +59,8 @@ def with_more_columns(random: Random, step: Step) -> Step:
     return replace(step, body=body) if step.body is not None else step
 
 
-def with_movable_rows(random: Random, pair: Pair) -> Pair:
-    """The same pair, but the column that decides the rules can be changed, and decides rules of columns too."""
+def with_writable_kind(random: Random, pair: Pair) -> Pair:
+    """Return the pair with writable KIND_COLUMN, which rules of columns test too."""
     rules = [rule for rule in pair.catalogue.rules if (rule.operation, rule.column) != (WRITE, KIND_COLUMN)]
     rules += [
         Rule(f"of {operation} {table.name}.{name}", operation, table.name, name, frozenset(), f"{KIND_COLUMN}!=b")
@@ -70,7 +70,7 @@ def with_movable_rows(random: Random, pair: Pair) -> Pair:
         if not column.is_sys and name != KIND_COLUMN and random.random() < 0.2
     ]
     catalogue = replace(pair.catalogue, rules=tuple(rules))
-    return replace(pair, one=World(catalogue, pair.one.rows), other=World(catalogue, pair.other.rows))
+    return replace(pair, first=World(catalogue, pair.first.rows), second=World(catalogue, pair.second.rows))
 
 
 def find_faults(
@@ -85,23 +85,23 @@ def find_faults(
         sys_id for sys_id in rows_before.keys() & rows_after.keys() if rows_before[sys_id] != rows_after[sys_id]
     }
     if status >= 400 and (deleted_ids or created_ids or changed_ids):
-        yield f"refused but done: {deleted_ids} {created_ids} {changed_ids}"
-    permissions_pair = CallerPermissions(pair, world_before), CallerPermissions(pair, world_after)
+        yield f"written despite an error: {deleted_ids} {created_ids} {changed_ids}"
+    permissions_by_world = CallerPermissions(pair, world_before), CallerPermissions(pair, world_after)
     for sys_id in deleted_ids:
         is_allowed = all(
-            permissions_pair[0].allows_record(operation, *rows_before[sys_id]) for operation in (READ, DELETE)
+            permissions_by_world[0].allows_record(operation, *rows_before[sys_id]) for operation in (READ, DELETE)
         )
         if step.method != "DELETE" or sys_id != step.sys_id or not is_allowed:
             yield f"{sys_id} was deleted"
     for sys_id in created_ids:
-        yield from faults_of_created(pair, step, permissions_pair[1], *rows_after[sys_id])
+        yield from faults_of_creation(pair, step, permissions_by_world[1], *rows_after[sys_id])
     for sys_id in rows_before.keys() & rows_after.keys() if deleted_ids else ():
-        yield from faults_of_released(pair, deleted_ids, rows_before[sys_id], rows_after[sys_id])
+        yield from faults_of_deletion(pair, deleted_ids, rows_before[sys_id], rows_after[sys_id])
     for sys_id in () if deleted_ids else changed_ids:
         if step.method == "POST" or sys_id != step.sys_id:
             yield f"{sys_id} was changed too"
         else:
-            yield from faults_of_changed(pair, permissions_pair, rows_before[sys_id], rows_after[sys_id])
+            yield from faults_of_update(pair, permissions_by_world, rows_before[sys_id], rows_after[sys_id])
 
 
 TableRow = tuple[str, Row]
@@ -112,7 +112,7 @@ def rows_by_id(world: World) -> dict[str, TableRow]:
 
 
 class CallerPermissions:
-    """The permissions of the caller in this world."""
+    """The permissions of the caller in one world."""
 
     def __init__(self, pair: Pair, world: World) -> None:
         self.pair = pair
@@ -125,8 +125,8 @@ class CallerPermissions:
         return is_permitted(self.world, self.pair.caller, operation, table, row, moment(self.pair.caller.id), name)
 
 
-def find_wrong_refusals(pair: Pair, step: Step, status: int, world_before: World) -> Iterator[str]:
-    """A readable record that may not be changed is a 403, an unreadable one a 404."""
+def find_wrong_statuses(pair: Pair, step: Step, status: int, world_before: World) -> Iterator[str]:
+    """Yield statuses other than 403 for readable records that may not be changed, and 404 for unreadable ones."""
     if step.method == "POST":
         return
     result = world_before.find(pair.catalogue.tables[step.table], step.sys_id)
@@ -138,10 +138,10 @@ def find_wrong_refusals(pair: Pair, step: Step, status: int, world_before: World
     else:
         return
     if status not in expected:
-        yield f"{status} and not one of {expected}"
+        yield f"status {status} is not one of {expected}"
 
 
-def faults_of_created(pair: Pair, step: Step, permissions: CallerPermissions, table: str, row: Row) -> Iterator[str]:
+def faults_of_creation(pair: Pair, step: Step, permissions: CallerPermissions, table: str, row: Row) -> Iterator[str]:
     if step.method != "POST" or step.table != table:
         yield f"{row['sys_id']} was created by {step.method} {step.table}"
     if not permissions.allows_record(CREATE, table, row):
@@ -153,7 +153,7 @@ def faults_of_created(pair: Pair, step: Step, permissions: CallerPermissions, ta
         yield f"it was created by {row['sys_created_by']}"
 
 
-def faults_of_changed(
+def faults_of_update(
     pair: Pair, permissions: tuple[CallerPermissions, CallerPermissions], old: TableRow, new: TableRow
 ) -> Iterator[str]:
     (table, old_row), (_, new_row) = old, new
@@ -172,11 +172,11 @@ def faults_of_changed(
         ):
             yield f"{name} was changed"
     if new_row["sys_version"] != old_row["sys_version"] + 1:
-        yield "the version was not counted"
+        yield "sys_version was not incremented"
 
 
-def faults_of_released(pair: Pair, deleted_ids: set[str], old: TableRow, new: TableRow) -> Iterator[str]:
-    """A deletion removes the record from every list and changes nothing else. These databases have no foreign keys that
+def faults_of_deletion(pair: Pair, deleted_ids: set[str], old: TableRow, new: TableRow) -> Iterator[str]:
+    """Yield changes other than the removal of the deleted record from lists. These databases have no foreign keys that
     would clear references."""
     (table, old_row), (_, new_row) = old, new
     for name, column in pair.catalogue.tables[table].columns.items():

@@ -1,14 +1,14 @@
-"""What the Table API may respond, computed naively in plain Python, to compare with the SQL.
+"""Computes the expected responses of the Table API naively in plain Python, to compare with the SQL.
 
     answers    which records, fields and query results a caller sees
-      access       access rules; what a caller's values and a rule's values can see
-      conditions   a parsed query as a test of one record
-      operators    what each operator means, for one value
-      literals     texts of a query as Python values; what two values are compared by
-      world        catalogue and records; the caller
+      access       access rules, and the values that callers and rules can read
+      conditions   a parsed query as a predicate for one record
+      operators    the meaning of each operator, for one value
+      literals     query texts and stored values as comparable Python values
+      world        catalogue, records and caller
 
 Simple rather than fast: no SQL, no index, no cache, and none of the tested code. It shares with that code
-only the catalogue's dataclasses and the language, `system.encoded_query`, which has tests of its own.
+only the catalogue's dataclasses and the query language, `system.encoded_query`, which has its own tests.
 """
 
 from __future__ import annotations

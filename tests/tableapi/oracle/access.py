@@ -1,4 +1,4 @@
-"""Who may do what: the levels of access rules, and the two ways to see a record."""
+"""Access rules, and the values of a record that callers and rule conditions can read."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from system.encoded_query import Path, QueryError, parse
 from tableapi.catalogue.definitions import READ, Column, Rule, Table
 
-from .conditions import RowTest, query_test
+from .conditions import RowPredicate, query_predicate
 from .world import EvaluationContext, QueryRefused, Row
 
 
 def rule_levels(table: Table, column: str | None) -> list[tuple[str | None, str]]:
-    """(table, column) of each level in turn: "table.c, parent.c, any.c, table.*, parent.*, any.*"."""
+    """The (table, column) of each level in order: "table.c, parent.c, any.c, table.*, parent.*, any.*"."""
     tables: list[str | None] = list(table.lineage)
     if not table.is_system:
         tables.append(None)
@@ -59,12 +59,12 @@ def is_allowed(
 
 
 def can_access(context: EvaluationContext, operation: str, table: Table, row: Row, column: str | None = None) -> bool:
-    """Whether the caller may do this with the record; with `column`, by the rules of the column alone."""
+    """Whether the caller may perform the operation on the record; with `column`, by the column rules alone."""
     own_table = context.world.own_table(table, row)
 
     def rule_condition_holds(rule: Rule) -> bool:
-        test = condition_of(context, rule, own_table)
-        return test is not None and test(row)
+        predicate = condition_of(context, rule, own_table)
+        return predicate is not None and predicate(row)
 
     return is_allowed(context, operation, own_table, column, rule_condition_holds)
 
@@ -76,10 +76,10 @@ def could_ever_access(context: EvaluationContext, operation: str, own_table: Tab
     )
 
 
-def condition_of(context: EvaluationContext, rule: Rule, own_table: Table) -> RowTest | None:
-    """The condition of a rule as a test, or None if it is invalid.
+def condition_of(context: EvaluationContext, rule: Rule, own_table: Table) -> RowPredicate | None:
+    """The condition of a rule as a predicate, or None if it is invalid.
 
-    Its names are those of the rule's table; a rule for any table is parsed again for each table.
+    Its names refer to the rule's table; a rule for any table is parsed again for each table.
     """
     table = context.world.catalogue.tables.get(rule.table) if rule.table else own_table
     if table is None:
@@ -87,14 +87,14 @@ def condition_of(context: EvaluationContext, rule: Rule, own_table: Table) -> Ro
     try:
         query = parse(rule.condition)
         # A condition with a sort key is invalid.
-        return None if query.order else query_test(UnrestrictedValues(context), table, query)
+        return None if query.order else query_predicate(UnrestrictedValues(context), table, query)
     except (QueryRefused, QueryError):
         return None
 
 
 @dataclass(frozen=True)
 class UnrestrictedValues:
-    """How the condition of a rule sees a record: all columns except write-only ones."""
+    """A record as the condition of a rule sees it: all columns except write-only ones."""
 
     context: EvaluationContext
 
@@ -120,7 +120,7 @@ class UnrestrictedValues:
 
 @dataclass(frozen=True)
 class ReadableValues:
-    """How the caller sees a record: "an unreadable column behaves as one that does not exist"."""
+    """A record as the caller sees it: "an unreadable column behaves as one that does not exist"."""
 
     context: EvaluationContext
 
@@ -149,7 +149,7 @@ class ReadableValues:
         return name in tables and self.can_ever_read(tables[name], None)
 
     def can_ever_read(self, table: Table, column: str | None) -> bool:
-        """Whether the caller could read this in any record of the table family."""
+        """Whether the rules could let the caller read the table or column in any record of the table family."""
         tables_of_family = [self.context.world.catalogue.tables[name] for name in table.family]
         return any(
             could_ever_access(self.context, READ, owner)

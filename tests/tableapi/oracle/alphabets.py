@@ -1,8 +1,8 @@
-"""The few values of generated records and queries, so that queries match records: "a tiny alphabet, so that
-collisions happen".
+"""The values of generated records and queries. They are few, so that queries match records: "a tiny alphabet, so
+that collisions happen".
 
-Deliberately without values that would test the database and not the product: letters whose lower case is longer
-or depends on the neighbours (İ, Σ), markup within wysiwyg texts, and words of ARE that are more than [a-z]+.
+Excludes values that would test the database instead of the product: letters whose lower case is longer or
+depends on adjacent letters (İ, Σ), markup within wysiwyg texts, and search words for ARE other than [a-z]+.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tableapi.catalogue.definitions import Column
 
 from .column_types import CURRENT_USER, NOW, STORED_VALUES, TYPE_ROWS, WORD_VALUES
 from .literals import family_of
-from .world import World, is_empty, shown_value
+from .world import World, is_empty, without_markup
 
 USER_IDS = ("160000000000000001", "160000000000000002")
 GROUP_IDS = ("160000000000000011", "160000000000000012")
@@ -34,7 +34,7 @@ def moment(user_id: str) -> Moment:
 
 
 def draw_rarely(draw: DrawFn, one_in: int) -> bool:
-    """True once in so many draws. Hypothesis prefers the ends of a range, so this takes the middle."""
+    """True in about one of `one_in` draws. Hypothesis prefers the ends of a range, so the middle is rare."""
     return draw(st.integers(0, one_in - 1)) == one_in // 2
 
 
@@ -49,17 +49,17 @@ def value_palette(random: Random, ids: list[str]) -> Palette:
     return {**all_values, **few_values, "list": [None, *lists]}
 
 
-def stored_value(random: Random, column: Column, palette: Palette) -> Any:
-    """A value that a record may hold in this column."""
+def random_value(random: Random, column: Column, palette: Palette) -> Any:
+    """A random value for this column."""
     if column.is_indexed and family_of(column) == "text":
         words = random.choice(palette["words"])
         return f"<p>{words}</p>" if words and column.type == "wysiwyg" else words
     return random.choice(palette[column.type])
 
 
-def text_of(value: Any, column: Column) -> str:
-    """A stored value as a query may write it; empty when there is nothing to write."""
-    value = shown_value(value, column)
+def query_text(value: Any, column: Column) -> str:
+    """The text of a stored value in a query; empty if it has none."""
+    value = without_markup(value, column)
     if is_empty(value, column) or family_of(column) in ("json", "never"):
         return ""
     if isinstance(value, datetime):
@@ -70,9 +70,12 @@ def text_of(value: Any, column: Column) -> str:
 
 
 def query_text_strategy(world: World, column: Column) -> SearchStrategy[str]:
-    """Texts of one value of this column, without a comma, often the value of a record."""
+    """Texts of single values for this column, without commas; often the value of a record."""
     stored_texts = {
-        text_of(row[column.name], column) for rows in world.rows.values() for row in rows.values() if column.name in row
+        query_text(row[column.name], column)
+        for rows in world.rows.values()
+        for row in rows.values()
+        if column.name in row
     }
     example_texts = (
         [*KNOWN_IDS, CURRENT_USER] if family_of(column) in ("id", "list") else TYPE_ROWS[column.type].query_texts

@@ -1,4 +1,4 @@
-"""What a caller may read and write in a world: records, fields, their order, permissions."""
+"""The records and fields that a caller can read in a world, their order, and the permissions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tableapi.catalogue.definitions import READ
 from . import access
 from .access import ReadableValues
 from .column_types import TYPE_ROWS
-from .conditions import query_test
+from .conditions import query_predicate
 from .literals import exact_value, family_of
 from .world import Caller, EvaluationContext, QueryRefused, Row, World
 
@@ -18,20 +18,20 @@ from .world import Caller, EvaluationContext, QueryRefused, Row, World
 def is_permitted(
     world: World, caller: Caller, operation: str, table: str, row: Row, moment: Moment, column: str | None = None
 ) -> bool:
-    """Whether the rules allow it on this row; with `column`, by the rules of the column alone."""
+    """Whether the rules allow the operation on this row; with `column`, by the column rules alone."""
     return access.can_access(
         EvaluationContext(world, caller, moment), operation, world.catalogue.tables[table], row, column
     )
 
 
 def visible_rows(world: World, caller: Caller, table: str, moment: Moment) -> list[Row]:
-    """The records of a table, its children's included, that the caller may read; in no order."""
+    """The records of a table and its child tables that the caller may read, in no particular order."""
     requested_table = world.catalogue.tables[table]
     return [row for row in world.records(requested_table) if is_permitted(world, caller, READ, table, row, moment)]
 
 
 def field_value(world: World, caller: Caller, table: str, row: Row, path: Path, moment: Moment) -> Any:
-    """The stored value at this path, as the caller sees it; raises `QueryRefused` if the name is omitted."""
+    """The stored value at this path, as the caller sees it; raises `QueryRefused` if responses omit the path."""
     values = ReadableValues(EvaluationContext(world, caller, moment))
     requested_table = world.catalogue.tables[table]
     values.column(requested_table, path)
@@ -42,34 +42,34 @@ def row_matches(world: World, caller: Caller, query: Query, table: str, row: Row
     """Whether a visible record matches the query."""
     values = ReadableValues(EvaluationContext(world, caller, moment))
     try:
-        return query_test(values, world.catalogue.tables[table], query)(row)
+        return query_predicate(values, world.catalogue.tables[table], query)(row)
     except QueryError:
         raise QueryRefused from None
 
 
 def select_ids(world: World, caller: Caller, table: str, text: str, moment: Moment) -> list[str]:
-    """The ids of the matching records in order; raises `QueryRefused` where the response is a 400."""
+    """The ids of the matching records in order; raises `QueryRefused` if the response is a 400."""
     values = ReadableValues(EvaluationContext(world, caller, moment))
     requested_table = world.catalogue.tables[table]
     try:
         query = parse(text)
-        test = query_test(values, requested_table, query)
+        predicate = query_predicate(values, requested_table, query)
     except QueryError:
         raise QueryRefused from None
     for key in query.order:
         if not TYPE_ROWS[values.column(requested_table, key.path).type].is_sortable:
             raise QueryRefused
-    result = [row for row in visible_rows(world, caller, table, moment) if test(row)]
+    result = [row for row in visible_rows(world, caller, table, moment) if predicate(row)]
     # "sys_id is always the last key", in the direction of the one before it.
     result.sort(key=lambda row: row["sys_id"], reverse=bool(query.order and query.order[-1].is_descending))
-    # Sorting keeps the order of equals, also when reversed, so the first key goes last.
+    # Sorting is stable, also in reverse, so the first key is applied last.
     for key in reversed(query.order):
         result.sort(key=lambda row, key=key: sort_key(values, table, row, key), reverse=key.is_descending)  # type: ignore[misc]
     return [row["sys_id"] for row in result]
 
 
 def sort_key(values: ReadableValues, table: str, row: Row, key: OrderBy) -> tuple[Any, ...]:
-    """Empty is greater than everything: "empty last ascending and first descending"."""
+    """Empty values are greater than all others: "empty last ascending and first descending"."""
     requested_table = values.context.world.catalogue.tables[table]
     column = values.column(requested_table, key.path)
     value = exact_value(values.value(requested_table, row, key.path), column)

@@ -1,4 +1,4 @@
-"""The column types as the oracle understands them: one row for each, independent of the rows of the product."""
+"""The oracle's own definitions of the column types, independent of the product's."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ INVALID_INTEGERS = ["a", "1.0", "1.5", "9223372036854775808", "javascript:gs.now
 @dataclass(frozen=True)
 class TypeRow:
     """Columns of one family can be compared with each other. `stored_values` are values of records,
-    `query_texts` their texts in queries, `refused_texts` are not values of the type.
+    `query_texts` are texts of values in queries, `refused_texts` are invalid for the type.
     """
 
     family: str
@@ -96,7 +96,7 @@ TYPE_ROWS = {
     "datetime": TypeRow("time", [None, *INSTANT_VALUES], TIME_VALUES, ("2024-02-30", CURRENT_USER)),
     "date": TypeRow("time", [None, *DATE_VALUES], TIME_VALUES, ("a",)),
     "choice": TypeRow("choice", [None, *CHOICE_VALUES], [*CHOICE_VALUES, "B", "nosuch"]),
-    # The values of references are the ids of a world.
+    # References take the ids of their world as values.
     "reference": TypeRow("id", [], [], ("javascript:gs.now()",)),
     "list": TypeRow("list", [], [], ("a,,b",), is_sortable=False),
     # No operator of these types takes a value, so any text is refused.

@@ -1,4 +1,4 @@
-"""A parsed query as a test of one record, as a caller or a rule sees it."""
+"""Turns a parsed query into a predicate for a record as a caller or a rule sees it."""
 
 from __future__ import annotations
 
@@ -12,78 +12,80 @@ from tableapi.catalogue.definitions import Column, Table
 
 from .column_types import TYPE_ROWS
 from .literals import comparable_value
-from .operators import OperatorUse, build_test
+from .operators import OperatorUse, build_predicate
 from .world import EvaluationContext, QueryRefused, Row
 
-RowTest = Callable[[Row], bool]
+RowPredicate = Callable[[Row], bool]
 
 
 class ValueReader(Protocol):
-    """How names and values are read: unrestricted for a rule, restricted for a caller."""
+    """Reads columns and values: unrestricted for a rule, restricted for a caller."""
 
     @property
     def context(self) -> EvaluationContext: ...
 
     def column(self, table: Table, path: Path) -> Column:
-        """The column at the end of the path, or `QueryRefused`."""
+        """The column at the end of the path; raises `QueryRefused` if there is none."""
 
     def value(self, table: Table, row: Row, path: Path) -> Any:
         """The value at the path in this record; None if it is missing or hidden."""
 
     def knows_table(self, name: str) -> bool:
-        """Whether INSTANCEOF may name it."""
+        """Whether INSTANCEOF accepts the table."""
 
 
-def query_test(values: ValueReader, table: Table, query: Query) -> RowTest:
-    """The query as a test; raises an error if any condition is invalid, even without records."""
+def query_predicate(values: ValueReader, table: Table, query: Query) -> RowPredicate:
+    """The query as a predicate; raises an error if any condition is invalid, even if there are no records."""
     if not query.groups:
         return lambda row: True
-    return any_test(group_test(values, table, group) for group in query.groups)
+    return any_predicate(group_predicate(values, table, group) for group in query.groups)
 
 
-def group_test(values: ValueReader, table: Table, group: Group) -> RowTest:
-    return all_tests(any_test(factor_test(values, table, factor) for factor in term.factors) for term in group.terms)
+def group_predicate(values: ValueReader, table: Table, group: Group) -> RowPredicate:
+    return all_predicates(
+        any_predicate(factor_predicate(values, table, factor) for factor in term.factors) for term in group.terms
+    )
 
 
-def factor_test(values: ValueReader, table: Table, factor: Condition | SubQuery) -> RowTest:
+def factor_predicate(values: ValueReader, table: Table, factor: Condition | SubQuery) -> RowPredicate:
     if isinstance(factor, SubQuery):
-        return any_test(group_test(values, table, group) for group in factor.groups)
+        return any_predicate(group_predicate(values, table, group) for group in factor.groups)
     if factor.operator == "ARE":
-        return word_search_test(values, table, factor)
+        return word_search_predicate(values, table, factor)
     if factor.operator == "INSTANCEOF":
-        return instance_test(values, table, factor)
-    return condition_test(values, table, factor)
+        return instance_predicate(values, table, factor)
+    return condition_predicate(values, table, factor)
 
 
-def any_test(tests: Iterable[RowTest]) -> RowTest:
-    tests = list(tests)
-    return lambda row: any(test(row) for test in tests)
+def any_predicate(predicates: Iterable[RowPredicate]) -> RowPredicate:
+    predicates = list(predicates)
+    return lambda row: any(predicate(row) for predicate in predicates)
 
 
-def all_tests(tests: Iterable[RowTest]) -> RowTest:
-    tests = list(tests)
-    return lambda row: all(test(row) for test in tests)
+def all_predicates(predicates: Iterable[RowPredicate]) -> RowPredicate:
+    predicates = list(predicates)
+    return lambda row: all(predicate(row) for predicate in predicates)
 
 
-def condition_test(values: ValueReader, table: Table, condition: Condition) -> RowTest:
+def condition_predicate(values: ValueReader, table: Table, condition: Condition) -> RowPredicate:
     column = values.column(table, condition.path)
     other_path = compared_path(condition)
     if other_path is None:
-        test = build_test(OperatorUse(values.context, condition, column))
-        return lambda row: test(values.value(table, row, condition.path), None)
-    test = build_test(OperatorUse(values.context, condition, column, values.column(table, other_path)))
-    return lambda row: test(values.value(table, row, condition.path), values.value(table, row, other_path))
+        predicate = build_predicate(OperatorUse(values.context, condition, column))
+        return lambda row: predicate(values.value(table, row, condition.path), None)
+    predicate = build_predicate(OperatorUse(values.context, condition, column, values.column(table, other_path)))
+    return lambda row: predicate(values.value(table, row, condition.path), values.value(table, row, other_path))
 
 
 def compared_path(condition: Condition) -> Path | None:
-    """The other column that the condition names."""
+    """The path of the column that the condition compares with, if any."""
     if condition.row.kind is ValueKind.PATH:
         return read_whole_path(condition.value, RECORDS)
     value = read_value(condition)
     return value.path if isinstance(value, Distance) else None
 
 
-def word_search_test(values: ValueReader, table: Table, condition: Condition) -> RowTest:
+def word_search_predicate(values: ValueReader, table: Table, condition: Condition) -> RowPredicate:
     """ARE: "words, each in one of the readable text columns marked indexed; no such column: 400"."""
     values.column(table, ("sys_id",))
     columns = [
@@ -94,7 +96,7 @@ def word_search_test(values: ValueReader, table: Table, condition: Condition) ->
     words = read_value(condition)
     assert isinstance(words, tuple)
 
-    def test(row: Row) -> bool:
+    def predicate(row: Row) -> bool:
         record_words = set()
         for column in columns:
             text = comparable_value(values.value(table, row, (column.name,)), column) or ""
@@ -102,7 +104,7 @@ def word_search_test(values: ValueReader, table: Table, condition: Condition) ->
         is_visible = values.value(table, row, ("sys_id",)) is not None
         return is_visible and all(str(word).lower() in record_words for word in words)
 
-    return test
+    return predicate
 
 
 def is_searchable(column: Column) -> bool:
@@ -117,15 +119,15 @@ def is_readable(values: ValueReader, table: Table, column: Column) -> bool:
     return True
 
 
-def instance_test(values: ValueReader, table: Table, condition: Condition) -> RowTest:
+def instance_predicate(values: ValueReader, table: Table, condition: Condition) -> RowPredicate:
     values.column(table, ("sys_id",))
     world = values.context.world
     if not values.knows_table(condition.value):
         raise QueryRefused
     table_family = world.catalogue.tables[condition.value].family
 
-    def test(row: Row) -> bool:
+    def predicate(row: Row) -> bool:
         is_visible = values.value(table, row, ("sys_id",)) is not None
         return is_visible and world.own_table(table, row).name in table_family
 
-    return test
+    return predicate

@@ -111,7 +111,7 @@ OPERATOR_EXAMPLES: list[tuple[str, Any, str, bool]] = [
 ]
 OTHER_VALUES = {"string": "b", "integer": 1, "decimal": Decimal(1), "date": date(2024, 5, 31)}
 
-# Two types, two values, whether SAMEAS holds; None where it is refused
+# Two types, two values, whether SAMEAS holds; None if it is refused
 COMPARISON_EXAMPLES: list[tuple[str, str, Any, Any, bool | None]] = [
     ("string", "wysiwyg", "A", "<p>a</p>", True),
     ("string", "text", None, "", True),

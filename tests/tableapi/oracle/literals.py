@@ -1,4 +1,4 @@
-"""Comparable values: texts of a query, and stored values of a record."""
+"""Converts query texts and stored values to comparable values."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from system.encoded_query import Moment, Operand, read_instant, read_list, resol
 from tableapi.catalogue.definitions import Column
 
 from .column_types import TYPE_ROWS
-from .world import QueryRefused, is_empty, shown_value
+from .world import QueryRefused, is_empty, without_markup
 
 NUMBER_PATTERN = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 INTEGER_PATTERN = re.compile(r"-?[0-9]+")
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
-# The column type of one item of a list.
+# Stands for the column when a single list item is read.
 ID_COLUMN = Column("", "reference", "", "")
 BOOLEAN_TEXTS = {"true": True, "1": True, "false": False, "0": False}
 
@@ -29,7 +29,7 @@ def family_of(column: Column) -> str:
 
 
 def literal(operand: Operand, column: Column, moment: Moment) -> Any:
-    """The value of a query text for this column; raises `QueryRefused` if the column type has no such value."""
+    """The value of a query text for this column; raises `QueryRefused` if it is invalid for the column type."""
     if column.type == "list" and isinstance(operand, str):
         return [literal(item, ID_COLUMN, moment) for item in read_list(operand)]
     value = resolve(operand, moment)
@@ -59,7 +59,7 @@ def literal(operand: Operand, column: Column, moment: Moment) -> Any:
 
 def comparable_value(value: Any, column: Column) -> Any:
     """The stored value for a comparison with a literal: None if empty, times without fractions of a second."""
-    value = shown_value(value, column)
+    value = without_markup(value, column)
     if is_empty(value, column):
         return None
     if family_of(column) == "text":
@@ -68,8 +68,8 @@ def comparable_value(value: Any, column: Column) -> Any:
 
 
 def exact_value(value: Any, column: Column) -> Any:
-    """The stored value to the microsecond; a date is its midnight. For distances, periods, parts and sorting."""
-    value = shown_value(value, column)
+    """The stored value with microseconds, a date as midnight; for distances, periods, date parts and sorting."""
+    value = without_markup(value, column)
     if is_empty(value, column):
         return None
     return as_instant(value) if family_of(column) == "time" else value

@@ -1,4 +1,4 @@
-"""The meaning of each operator: a function that returns the test of one column's value (and another column's)."""
+"""The meaning of each operator: a function that returns a predicate for the value of a column."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from system.encoded_query import Condition, Distance, Period, Range, RelativeTim
 from tableapi.catalogue.definitions import Column
 
 from .literals import column_comparison_value, comparable_value, exact_value, family_of, literal
-from .world import EvaluationContext, QueryRefused, is_empty, shown_value
+from .world import EvaluationContext, QueryRefused, is_empty, without_markup
 
-# The value of the column, and of the other column where the operator names one; else None.
-ValueTest = Callable[[Any, Any], bool]
+# Takes the value of the column and that of the column it is compared with, or None.
+ValuePredicate = Callable[[Any, Any], bool]
 
 NEGATED_OPERATORS = {
     "!=": "=",
@@ -52,127 +52,129 @@ class OperatorUse:
         return self.other
 
 
-def build_test(operator_use: OperatorUse) -> ValueTest:
-    """The test of a condition; raises `QueryRefused` if the operator does not fit the column."""
+def build_predicate(operator_use: OperatorUse) -> ValuePredicate:
+    """The predicate of a condition; raises `QueryRefused` if the operator does not fit the column."""
     name = operator_use.condition.operator
-    # "password, secret none" and every other combination that is not in the table is an invalid query.
+    # "password, secret none" and every other combination that the operator table lacks is an invalid query.
     if not operator_use.condition.row.fits(operator_use.column.compare_as, operator_use.condition.path):
         raise QueryRefused
     if name not in NEGATED_OPERATORS:
-        return OPERATOR_TESTS[name](operator_use)
-    positive_test = OPERATOR_TESTS[NEGATED_OPERATORS[name]](operator_use)
-    return lambda value, other_value: not positive_test(value, other_value)
+        return OPERATOR_PREDICATES[name](operator_use)
+    positive_predicate = OPERATOR_PREDICATES[NEGATED_OPERATORS[name]](operator_use)
+    return lambda value, other_value: not positive_predicate(value, other_value)
 
 
-def value_test(
+def value_predicate(
     operator_use: OperatorUse, holds: Callable[[Any], bool], convert: Callable[[Any, Column], Any] = comparable_value
-) -> ValueTest:
+) -> ValuePredicate:
     """False for an empty value, otherwise the result of `holds` for the converted value."""
 
-    def test(value: Any, _: Any) -> bool:
+    def predicate(value: Any, _: Any) -> bool:
         comparison_value = convert(value, operator_use.column)
         return comparison_value is not None and holds(comparison_value)
 
-    return test
+    return predicate
 
 
-def comparison_test(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse], ValueTest]:
-    def build(operator_use: OperatorUse) -> ValueTest:
+def comparison_predicate(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse], ValuePredicate]:
+    def build(operator_use: OperatorUse) -> ValuePredicate:
         expected = operator_use.literal(operator_use.value)
-        return value_test(operator_use, lambda value: compare(value, expected))
+        return value_predicate(operator_use, lambda value: compare(value, expected))
 
     return build
 
 
-def text_test(holds: Callable[[str, str], bool]) -> Callable[[OperatorUse], ValueTest]:
-    """LIKE and its siblings ignore case, in a choice or sys_id too, and no character is special."""
+def text_predicate(holds: Callable[[str, str], bool]) -> Callable[[OperatorUse], ValuePredicate]:
+    """LIKE and similar operators ignore case, even in choices and sys_id, and have no special characters."""
 
-    def build(operator_use: OperatorUse) -> ValueTest:
+    def build(operator_use: OperatorUse) -> ValuePredicate:
         expected = operator_use.literal(operator_use.value).lower()
-        return value_test(operator_use, lambda value: holds(value.lower(), expected))
+        return value_predicate(operator_use, lambda value: holds(value.lower(), expected))
 
     return build
 
 
-def membership_test(operator_use: OperatorUse) -> ValueTest:
+def membership_predicate(operator_use: OperatorUse) -> ValuePredicate:
     members = [operator_use.literal(operand) for operand in operator_use.value]
-    return value_test(operator_use, lambda value: value in members)
+    return value_predicate(operator_use, lambda value: value in members)
 
 
-def between_test(operator_use: OperatorUse) -> ValueTest:
+def between_predicate(operator_use: OperatorUse) -> ValuePredicate:
     assert isinstance(operator_use.value, Range)
     lower, upper = operator_use.literal(operator_use.value.low), operator_use.literal(operator_use.value.high)
-    return value_test(operator_use, lambda value: lower <= value <= upper)
+    return value_predicate(operator_use, lambda value: lower <= value <= upper)
 
 
-def same_as_test(operator_use: OperatorUse) -> ValueTest:
+def same_as_predicate(operator_use: OperatorUse) -> ValuePredicate:
     if family_of(operator_use.column) == "json" or family_of(operator_use.column) != family_of(
         operator_use.other_column
     ):
         raise QueryRefused
 
-    def test(value: Any, other: Any) -> bool:
+    def predicate(value: Any, other: Any) -> bool:
         # Empty values are None, so two empty values are the same.
         return bool(
             column_comparison_value(value, operator_use.column)
             == column_comparison_value(other, operator_use.other_column)
         )
 
-    return test
+    return predicate
 
 
-def column_order_test(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse], ValueTest]:
-    def build(operator_use: OperatorUse) -> ValueTest:
+def column_order_predicate(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse], ValuePredicate]:
+    def build(operator_use: OperatorUse) -> ValuePredicate:
         if family_of(operator_use.column) != family_of(operator_use.other_column):
             raise QueryRefused
 
-        def test(value: Any, other: Any) -> bool:
+        def predicate(value: Any, other: Any) -> bool:
             own_value, other_value = (
                 column_comparison_value(value, operator_use.column),
                 column_comparison_value(other, operator_use.other_column),
             )
             return own_value is not None and other_value is not None and compare(own_value, other_value)
 
-        return test
+        return predicate
 
     return build
 
 
-def period_test(operator_use: OperatorUse) -> ValueTest:
+def period_predicate(operator_use: OperatorUse) -> ValuePredicate:
     assert isinstance(operator_use.value, Period)
     start, end = operator_use.value.bounds(operator_use.context.moment)
-    return value_test(operator_use, lambda value: start <= value <= end, exact_value)
+    return value_predicate(operator_use, lambda value: start <= value <= end, exact_value)
 
 
-def date_part_test(part: Callable[[Any], int]) -> Callable[[OperatorUse], ValueTest]:
-    return lambda operator_use: value_test(operator_use, lambda value: part(value) == operator_use.value, exact_value)
+def date_part_predicate(part: Callable[[Any], int]) -> Callable[[OperatorUse], ValuePredicate]:
+    return lambda operator_use: value_predicate(
+        operator_use, lambda value: part(value) == operator_use.value, exact_value
+    )
 
 
-def relative_test(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse], ValueTest]:
-    def build(operator_use: OperatorUse) -> ValueTest:
+def relative_predicate(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse], ValuePredicate]:
+    def build(operator_use: OperatorUse) -> ValuePredicate:
         assert isinstance(operator_use.value, RelativeTime)
         boundary = operator_use.value.instant(operator_use.context.moment)
-        return value_test(operator_use, lambda value: compare(value, boundary), exact_value)
+        return value_predicate(operator_use, lambda value: compare(value, boundary), exact_value)
 
     return build
 
 
-def same_period_test(operator_use: OperatorUse) -> ValueTest:
+def same_period_predicate(operator_use: OperatorUse) -> ValuePredicate:
     assert isinstance(operator_use.value, RelativeTime)
     start, end = operator_use.value.bounds(operator_use.context.moment)
-    return value_test(operator_use, lambda value: start <= value <= end, exact_value)
+    return value_predicate(operator_use, lambda value: start <= value <= end, exact_value)
 
 
-def distance_test(is_greater: bool) -> Callable[[OperatorUse], ValueTest]:
-    """MORETHAN lies beyond the shifted column, LESSTHAN between the column itself and the shifted one."""
+def distance_predicate(is_greater: bool) -> Callable[[OperatorUse], ValuePredicate]:
+    """MORETHAN: beyond the shifted other column; LESSTHAN: between the other column and its shifted value."""
 
-    def build(operator_use: OperatorUse) -> ValueTest:
+    def build(operator_use: OperatorUse) -> ValuePredicate:
         distance = operator_use.value
         assert isinstance(distance, Distance)
         if family_of(operator_use.other_column) != "time":
             raise QueryRefused
 
-        def test(value: Any, other: Any) -> bool:
+        def predicate(value: Any, other: Any) -> bool:
             instant, start = exact_value(value, operator_use.column), exact_value(other, operator_use.other_column)
             if instant is None or start is None:
                 return False
@@ -181,63 +183,63 @@ def distance_test(is_greater: bool) -> Callable[[OperatorUse], ValueTest]:
                 return bool(instant < end) if is_greater else bool(end < instant <= start)
             return bool(instant > end) if is_greater else bool(start <= instant < end)
 
-        return test
+        return predicate
 
     return build
 
 
-def name_test(operator_use: OperatorUse) -> ValueTest:
-    ids = operator_use.context.caller.ids_of_name(operator_use.value)
-    return value_test(operator_use, lambda value: value in ids)
+def dynamic_predicate(operator_use: OperatorUse) -> ValuePredicate:
+    ids = operator_use.context.caller.dynamic_ids(operator_use.value)
+    return value_predicate(operator_use, lambda value: value in ids)
 
 
-def list_test(operator_use: OperatorUse) -> ValueTest:
+def has_predicate(operator_use: OperatorUse) -> ValuePredicate:
     ids = [operator_use.literal(operand)[0] for operand in operator_use.value]
-    return value_test(operator_use, lambda value: any(sys_id in value for sys_id in ids))
+    return value_predicate(operator_use, lambda value: any(sys_id in value for sys_id in ids))
 
 
-def list_name_test(operator_use: OperatorUse) -> ValueTest:
-    ids = operator_use.context.caller.ids_of_name(operator_use.value)
-    return value_test(operator_use, lambda value: any(sys_id in value for sys_id in ids))
+def contains_dynamic_predicate(operator_use: OperatorUse) -> ValuePredicate:
+    ids = operator_use.context.caller.dynamic_ids(operator_use.value)
+    return value_predicate(operator_use, lambda value: any(sys_id in value for sys_id in ids))
 
 
-OPERATOR_TESTS: dict[str, Callable[[OperatorUse], ValueTest]] = {
-    "=": comparison_test(operator.eq),
-    ">": comparison_test(operator.gt),
-    "<": comparison_test(operator.lt),
-    ">=": comparison_test(operator.ge),
-    "<=": comparison_test(operator.le),
-    "IN": membership_test,
-    "LIKE": text_test(lambda text, part: part in text),
-    "STARTSWITH": text_test(str.startswith),
-    "ENDSWITH": text_test(str.endswith),
+OPERATOR_PREDICATES: dict[str, Callable[[OperatorUse], ValuePredicate]] = {
+    "=": comparison_predicate(operator.eq),
+    ">": comparison_predicate(operator.gt),
+    "<": comparison_predicate(operator.lt),
+    ">=": comparison_predicate(operator.ge),
+    "<=": comparison_predicate(operator.le),
+    "IN": membership_predicate,
+    "LIKE": text_predicate(lambda text, part: part in text),
+    "STARTSWITH": text_predicate(str.startswith),
+    "ENDSWITH": text_predicate(str.endswith),
     "ISEMPTY": lambda operator_use: (
-        lambda value, _: is_empty(shown_value(value, operator_use.column), operator_use.column)
+        lambda value, _: is_empty(without_markup(value, operator_use.column), operator_use.column)
     ),
-    "EMPTYSTRING": lambda operator_use: lambda value, _: shown_value(value, operator_use.column) == "",
+    "EMPTYSTRING": lambda operator_use: lambda value, _: without_markup(value, operator_use.column) == "",
     "ANYTHING": lambda operator_use: lambda value, _: True,
-    "BETWEEN": between_test,
-    "SAMEAS": same_as_test,
-    "GT_FIELD": column_order_test(operator.gt),
-    "LT_FIELD": column_order_test(operator.lt),
-    "GT_OR_EQUALS_FIELD": column_order_test(operator.ge),
-    "LT_OR_EQUALS_FIELD": column_order_test(operator.le),
-    "ON": period_test,
-    "YEAR_IS": date_part_test(lambda instant: instant.year),
-    "QUARTER_IS": date_part_test(lambda instant: (instant.month + 2) // 3),
-    "MONTH_IS": date_part_test(lambda instant: instant.month),
-    "WEEK_IS": date_part_test(lambda instant: instant.isocalendar().week),
-    "DAY_IS": date_part_test(lambda instant: instant.day),
-    "DAY_OF_WEEK_IS": date_part_test(lambda instant: instant.isoweekday()),
-    "HOUR_IS": date_part_test(lambda instant: instant.hour),
-    "RELATIVEGT": relative_test(operator.gt),
-    "RELATIVEGE": relative_test(operator.ge),
-    "RELATIVELT": relative_test(operator.lt),
-    "RELATIVELE": relative_test(operator.le),
-    "RELATIVEEE": same_period_test,
-    "MORETHAN": distance_test(is_greater=True),
-    "LESSTHAN": distance_test(is_greater=False),
-    "DYNAMIC": name_test,
-    "HAS": list_test,
-    "CONTAINS_DYNAMIC": list_name_test,
+    "BETWEEN": between_predicate,
+    "SAMEAS": same_as_predicate,
+    "GT_FIELD": column_order_predicate(operator.gt),
+    "LT_FIELD": column_order_predicate(operator.lt),
+    "GT_OR_EQUALS_FIELD": column_order_predicate(operator.ge),
+    "LT_OR_EQUALS_FIELD": column_order_predicate(operator.le),
+    "ON": period_predicate,
+    "YEAR_IS": date_part_predicate(lambda instant: instant.year),
+    "QUARTER_IS": date_part_predicate(lambda instant: (instant.month + 2) // 3),
+    "MONTH_IS": date_part_predicate(lambda instant: instant.month),
+    "WEEK_IS": date_part_predicate(lambda instant: instant.isocalendar().week),
+    "DAY_IS": date_part_predicate(lambda instant: instant.day),
+    "DAY_OF_WEEK_IS": date_part_predicate(lambda instant: instant.isoweekday()),
+    "HOUR_IS": date_part_predicate(lambda instant: instant.hour),
+    "RELATIVEGT": relative_predicate(operator.gt),
+    "RELATIVEGE": relative_predicate(operator.ge),
+    "RELATIVELT": relative_predicate(operator.lt),
+    "RELATIVELE": relative_predicate(operator.le),
+    "RELATIVEEE": same_period_predicate,
+    "MORETHAN": distance_predicate(is_greater=True),
+    "LESSTHAN": distance_predicate(is_greater=False),
+    "DYNAMIC": dynamic_predicate,
+    "HAS": has_predicate,
+    "CONTAINS_DYNAMIC": contains_dynamic_predicate,
 }

@@ -1,4 +1,4 @@
-"""Generates queries for a schema with Hypothesis: valid by construction, with an occasional mistake."""
+"""Hypothesis strategies for queries on a schema: mostly valid, a few with an invalid condition."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .column_types import TIME_VALUES, TYPE_ROWS, WORD_VALUES
 from .literals import family_of
 from .world import World
 
-# (operator, column type) of each pair that fits; ARE and INSTANCEOF apply to the whole record.
+# All valid pairs of operator and column type; ARE and INSTANCEOF apply to the whole record.
 OPERATOR_TYPE_PAIRS = [
     (row.name, column_type)
     for row in OPERATORS.values()
@@ -34,13 +34,13 @@ OPERATOR_TYPE_PAIRS = [
     if row.only_path or COLUMN_TYPES[column_type].compare_as in row.column_kinds
 ]
 SORTABLE_TYPES = sorted(name for name, row in TYPE_ROWS.items() if row.is_sortable)
-# Hops of the deepest path → conditions, so that no query needs more joins than are allowed.
+# Hops of the longest path → maximum number of conditions, so that no query exceeds the limit of joins.
 MAX_CONDITIONS_BY_DEPTH = {0: 6, 1: 4, 2: 3, 3: 2}
 
 
 @st.composite
 def path_strategy(draw: DrawFn, world: World, table: Table, max_hops: int) -> tuple[Path, Column]:
-    """A path from the table through at most so many references, and the column at its end."""
+    """A path from the table through at most `max_hops` references, and the column at its end."""
     names: list[str] = []
     while True:
         columns = list(table.columns.values())
@@ -60,7 +60,7 @@ def path_strategy(draw: DrawFn, world: World, table: Table, max_hops: int) -> tu
 
 @st.composite
 def condition_strategy(draw: DrawFn, world: World, table: Table, hops: int) -> Condition:
-    """A condition that fits the type of its column, with a value that fits it too."""
+    """A condition whose operator and value fit the type of its column."""
     readable_paths = path_strategy(world, table, hops).filter(lambda path: path[1].is_readable)
     path, column = draw(readable_paths)
     row = draw(st.sampled_from([operator for operator in OPERATORS.values() if operator.fits(column.compare_as, path)]))
@@ -71,7 +71,7 @@ def condition_strategy(draw: DrawFn, world: World, table: Table, hops: int) -> C
 
 
 def condition_for_pair_strategy(world: World, table: Table, pair: tuple[str, str]) -> SearchStrategy[Condition]:
-    """Conditions of one operator on the table's own columns of one type."""
+    """Conditions with one operator on the table's columns of one type."""
     row, fitting_columns = OPERATORS[pair[0]], [column for column in table.columns.values() if column.type == pair[1]]
     if row.only_path:
         fitting_columns = [table.columns["sys_id"]]
@@ -83,7 +83,7 @@ def condition_for_pair_strategy(world: World, table: Table, pair: tuple[str, str
 
 
 def value_strategy(world: World, table: Table, column: Column, row: Operator) -> SearchStrategy[str]:
-    """Texts for the kind of value that the operator takes."""
+    """Texts of the kind of value that the operator takes."""
     text_strategy = query_text_strategy(world, column)
     count_strategy = st.sampled_from(["0", "1", "2", "12", "30"])
     units = st.sampled_from(list(Unit))
@@ -125,20 +125,20 @@ def value_strategy(world: World, table: Table, column: Column, row: Operator) ->
 
 
 def other_path_strategy(world: World, table: Table, column: Column, row: Operator) -> SearchStrategy[str]:
-    """Columns that this one can be compared with, of the record itself or one hop away."""
+    """Paths of at most one hop to columns that this one can be compared with."""
     paths: list[tuple[Path, Column]] = [((column.name,), column) for column in table.columns.values()]
     for (name,), reference in list(paths):
         target = world.catalogue.tables.get(reference.reference or "")
         if reference.type == "reference" and target:
             paths += [((name, column.name), column) for column in target.columns.values()]
     fitting_paths = [".".join(path) for path, candidate in paths if family_of(candidate) == family_of(column)]
-    # No column of this family may be within reach.
+    # There may be no column of this family to compare with.
     return st.sampled_from(fitting_paths or ["nosuch"])
 
 
 @st.composite
 def query_strategy(draw: DrawFn, world: World, table: Table) -> Query:
-    """Up to six conditions in any structure and up to two sort keys; one in twelve has a mistake."""
+    """A query with up to six conditions in any structure and up to two sort keys; one in twelve is invalid."""
     hops = draw(st.sampled_from([0, 0, 0, 1, 1, 2, 3]))
     min_size = 0 if draw_rarely(draw, 10) else 1
     factors = draw(
@@ -153,7 +153,7 @@ def query_strategy(draw: DrawFn, world: World, table: Table) -> Query:
 
 @st.composite
 def group_strategy(draw: DrawFn, factors: list[Condition], *, may_nest: bool = True) -> tuple[Group, ...]:
-    """The conditions in their order, joined in any way."""
+    """The conditions in their order, joined by random operators."""
     groups: list[list[list[Condition | SubQuery]]] = []
     remaining_factors = list(factors)
     while remaining_factors:
@@ -172,7 +172,7 @@ def group_strategy(draw: DrawFn, factors: list[Condition], *, may_nest: bool = T
 
 @st.composite
 def invalid_condition_strategy(draw: DrawFn, world: World, table: Table) -> Condition:
-    """A condition that must be refused, whoever asks."""
+    """A condition that must be refused for every caller."""
     column = draw(st.sampled_from(list(table.columns.values())))
     fitting_operators = [row.name for row in OPERATORS.values() if row.fits(column.compare_as, (column.name,))]
     conditions = [Condition(("nosuch",), "ISEMPTY"), Condition((column.name, "nosuch"), "ISEMPTY")]

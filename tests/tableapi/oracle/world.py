@@ -10,13 +10,13 @@ from typing import Any
 from system.encoded_query import Moment
 from tableapi.catalogue.definitions import OWN_TABLE_COLUMN, Catalogue, Column, Table
 
-# Column name → Python value: str, int, Decimal, bool, datetime in UTC, date, list[str], what JSON gives, None.
-# All columns of the record's own table are there.
+# Column name → Python value: str, int, Decimal, bool, datetime in UTC, date, list[str], parsed JSON, None.
+# Contains all columns of the record's own table.
 Row = dict[str, Any]
 
 
 class QueryRefused(Exception):
-    """The query is invalid, a 400. The oracle gives no reason."""
+    """The query is invalid and must be refused with a 400, for any reason."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class World:
     rows: Mapping[str, Mapping[str, Row]]
 
     def records(self, table: Table) -> Iterator[Row]:
-        """The records of a table and of all that extend it."""
+        """The records of a table and of all tables that extend it."""
         for name in table.family:
             yield from self.rows.get(name, {}).values()
 
@@ -51,14 +51,14 @@ class Caller:
     def is_admin(self) -> bool:
         return "admin" in self.role_names
 
-    def ids_of_name(self, name: str) -> tuple[str, ...]:
-        """The ids that `me`, `my_groups`, `my_roles` stand for."""
+    def dynamic_ids(self, name: str) -> tuple[str, ...]:
+        """The ids that `me`, `my_groups` or `my_roles` stands for."""
         return {"me": (self.id,), "my_groups": self.groups, "my_roles": self.role_ids}[name]
 
 
 @dataclass(frozen=True)
 class EvaluationContext:
-    """One caller reads one world at one moment."""
+    """A caller who reads a world at a moment."""
 
     world: World
     caller: Caller
@@ -71,7 +71,7 @@ def is_empty(value: Any, column: Column) -> bool:
 
 
 def text_of_html(html: str | None) -> str | None:
-    """What filters see of a wysiwyg value. Enough for values like `<p>a</p>`; the generators create no others.
+    """The text of a wysiwyg value as filters see it. Handles only simple HTML like `<p>a</p>`, as generated here.
 
     >>> text_of_html("<p>a</p>"), text_of_html("<p></p>"), text_of_html(None)
     ('a', '', None)
@@ -79,6 +79,6 @@ def text_of_html(html: str | None) -> str | None:
     return None if html is None else re.sub("<[^>]*>", "", html)
 
 
-def shown_value(value: Any, column: Column) -> Any:
-    """The stored value as every operator sees it."""
+def without_markup(value: Any, column: Column) -> Any:
+    """The stored value as operators see it: the text of HTML, any other value unchanged."""
     return text_of_html(value) if column.type == "wysiwyg" else value

@@ -1,4 +1,4 @@
-"""Generates worlds with Hypothesis: a small schema, records, rules, callers; and one world that contains everything."""
+"""Hypothesis strategies for worlds (schema, records, rules) and callers, and one fixed world with all column types."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .alphabets import (
     Palette,
     draw_rarely,
     moment,
-    stored_value,
+    random_value,
     value_palette,
 )
 from .column_types import CHOICE_VALUES, NOW, STORED_VALUES, TYPE_ROWS
@@ -121,7 +121,7 @@ def schema_strategy(draw: DrawFn) -> Catalogue:
 def record_strategy(draw: DrawFn, catalogue: Catalogue) -> dict[str, dict[str, Row]]:
     """Up to five records of each table.
 
-    Their values come from one seed, as drawing them one by one would take most of the time. So Hypothesis can
+    Their values come from one seed, as drawing them one by one would be slow. So Hypothesis can
     remove records from a failing example, but cannot simplify their values.
     """
     ids = {
@@ -149,7 +149,7 @@ def random_record(
         if column.type == "reference" and fitting_ids and random.random() < 0.75:
             row[column.name] = random.choice(fitting_ids)
         else:
-            row[column.name] = stored_value(random, column, values)
+            row[column.name] = random_value(random, column, values)
     return row
 
 
@@ -230,7 +230,7 @@ class RequestCase:
 
 
 @st.composite
-def case_strategy(draw: DrawFn) -> RequestCase:
+def request_case_strategy(draw: DrawFn) -> RequestCase:
     world, caller = draw(world_strategy()), draw(caller_strategy())
     table = draw(st.sampled_from(list(world.catalogue.tables)))
     query = draw(query_strategy(world, world.catalogue.tables[table]))
@@ -238,9 +238,9 @@ def case_strategy(draw: DrawFn) -> RequestCase:
 
 
 def full_world() -> World:
-    """One fixed world: `alpha` has two columns of each type and one of searchable text, `beta` extends it; all is open.
+    """One fixed world: `alpha` has two columns of each type and one of searchable text; `beta` extends it.
 
-    The second column takes the values in another order, so that many combinations occur.
+    The second column has the values in another order, so that many combinations occur.
     """
     names = [(type_, number) for type_ in COLUMN_TYPES for number in (1, 2)]
     columns = [make_column("alpha", f"{type_}_{number}", type_, "alpha") for type_, number in names]

@@ -1,4 +1,4 @@
-"""Calls a running product, and waits for changes in its database."""
+"""Calls the API of a running product, and waits for events in its database."""
 
 import http.client
 import json
@@ -13,7 +13,7 @@ import psycopg
 from tests.config.shared import SharedServers
 from tests.config.stack import Stack, eventually
 
-# Starts one component of the product with further environment variables.
+# Starts one component of the product with additional environment variables.
 ComponentStarter = Callable[..., Stack]
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
@@ -31,7 +31,7 @@ class ApiResponse:
 
     @property
     def is_retry_response(self) -> bool:
-        """Whether the response asks the program to retry later."""
+        """Whether the response tells the client to retry later."""
         code = json.loads(self.content)["errors"][0]["code"]
         return self.status == 503 and code == "unavailable" and int(self.headers["retry-after"]) > 0
 
@@ -97,7 +97,7 @@ def closed_gate(servers: SharedServers) -> Iterator[None]:
 
 
 def create_write_trigger(sql: psycopg.Connection, table: str, action: str) -> None:
-    """Run this action within every later write to the table, in any process."""
+    """Run this SQL in every later write to the table by any process."""
     sql.execute(TRIGGER_STATEMENT.format(table=table, action=action))
 
 
@@ -109,6 +109,6 @@ def wait_for_blocked_connection(sql: psycopg.Connection, process: str) -> int:
 
 
 def wait_for_closed_connection(sql: psycopg.Connection, pid: int) -> None:
-    """Wait until a connection has closed, so that its transaction is rolled back."""
+    """Wait until a connection has closed and its transaction is rolled back."""
     query = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
     eventually(lambda: sql.execute(query, [pid]).fetchone() == (0,))

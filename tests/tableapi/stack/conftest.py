@@ -1,4 +1,4 @@
-"""One PostgreSQL and one Valkey, and components of the product as on separate hosts."""
+"""Fixtures: one PostgreSQL, one Valkey, and components of the product as on separate hosts."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from tests.config.shared import SharedServers
 from tests.config.stack import Stack, environment, free_port, manage
 from tests.tableapi.stack.callers import ApiCaller, ComponentStarter
 
-# A process can be killed between the commit of a write and its response only with these settings.
+# With these settings, a test can kill a process between the commit of a write and its response.
 KILLABLE_SETTINGS = {"DJANGO_SETTINGS_MODULE": "tests.tableapi.stack.killable_settings"}
 
 
@@ -25,7 +25,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]
 
 @pytest.fixture(scope="package")
 def start_component(servers: SharedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComponentStarter]:
-    """Starts one component with further environment variables."""
+    """A function that starts one component with additional environment variables."""
     hosts: list[Stack] = []
 
     def start_one(component: str, **variables: str) -> Stack:

@@ -1,4 +1,4 @@
-"""The product's settings, with a way to end a process in the middle of a request."""
+"""The product's settings with a middleware that kills the process during a request."""
 
 from config.settings import *  # noqa: F403
 from config.settings import MIDDLEWARE

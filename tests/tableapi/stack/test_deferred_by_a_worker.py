@@ -1,4 +1,4 @@
-"""A real worker creates the records of deferred tables, each once, whatever happens in the meantime."""
+"""A real worker creates each deferred record exactly once, even if it is killed."""
 
 import psutil
 import psycopg

@@ -1,4 +1,4 @@
-"""A web process that dies during a write: with an `Idempotency-Key` the request can be repeated."""
+"""A web process is killed during a write, and the client repeats the request with its `Idempotency-Key`."""
 
 import http.client
 import os
@@ -37,8 +37,8 @@ def orders(order_table: str, sql: psycopg.Connection) -> None:
     sql.execute("DELETE FROM records.sales_order")
 
 
-def send_until_answered(admin: ApiCaller, *request: Any) -> ApiResponse:
-    """Repeat the request until a process answers it."""
+def send_until_response(admin: ApiCaller, *request: Any) -> ApiResponse:
+    """Repeat the request until a process responds."""
 
     def try_to_send() -> ApiResponse | None:
         try:
@@ -66,14 +66,14 @@ def test_retry_after_the_commit_gets_the_first_response(
     orders_before = visible_orders(admin)
 
     for _ in range(2):
-        response = send_until_answered(admin, *request, key)
+        response = send_until_response(admin, *request, key)
         assert (response.content.decode(), response.status) == (body, status)
     assert visible_orders(admin) == orders_before
     assert orders_before == {"POST": [("old", 0), ("new", 0)], "PATCH": [("new", 1)], "DELETE": []}[method]
 
 
 def visible_orders(admin: ApiCaller) -> list[tuple[str, int]]:
-    response = send_until_answered(admin, "GET", "sales_order?sysparm_fields=name,sys_version")
+    response = send_until_response(admin, "GET", "sales_order?sysparm_fields=name,sys_version")
     return [(record["name"], record["sys_version"]) for record in response.records]
 
 
@@ -94,9 +94,9 @@ def test_retry_before_the_commit_creates_the_record(
     answers_query = "SELECT count(*) FROM tableapi_idempotent_answer WHERE key = 'before'"
     counts_query = f"SELECT (SELECT count(*) FROM records.sales_order), ({answers_query})"
     assert sql.execute(counts_query).fetchone() == (0, 0)
-    response = send_until_answered(admin, *request)
+    response = send_until_response(admin, *request)
     assert response.status == 201
-    assert send_until_answered(admin, *request).content == response.content
+    assert send_until_response(admin, *request).content == response.content
     assert sql.execute(counts_query).fetchone() == (1, 1)
 
 

@@ -1,4 +1,4 @@
-"""Reads from a real streaming replica, while its catalogue equals the primary's."""
+"""Reads from a real streaming replica, which is used while its catalogue equals the primary's."""
 
 import os
 import shutil
@@ -88,7 +88,7 @@ def reader(start_component: ComponentStarter, standby: Standby, admin: ApiCaller
 
 @pytest.fixture
 def read_rule(admin: ApiCaller, standby: Standby, reader: ApiCaller, sql: psycopg.Connection) -> Iterator[str]:
-    """A rule for reading notes, and one note. The replica has both and is then paused."""
+    """A rule that allows reading notes, and one note. The replica receives both and is then paused."""
     table = admin.create_table("note")
     (created_record,) = admin.send("POST", "sys_acl", {"operation": "read", "table": table}).records
     assert admin.send("POST", "note", {"name": "old"}).status == 201
@@ -113,7 +113,7 @@ def seen_names(caller: ApiCaller, parameters: str = REPLICA_PARAMETERS) -> list[
     return [record["name"] for record in response.records] if response.status == 200 else response.status
 
 
-def test_replica_answers_reads_that_ask_for_it(read_rule: str, admin: ApiCaller, reader: ApiCaller, standby: Standby):
+def test_replica_serves_reads_that_request_it(read_rule: str, admin: ApiCaller, reader: ApiCaller, standby: Standby):
     assert admin.send("POST", "note", {"name": "new"}).status == 201
     assert seen_names(reader, "sysparm_fields=name") == ["old", "new"]
     assert seen_names(reader) == ["old"], "the replica is paused"
@@ -128,7 +128,7 @@ def test_revoked_access_applies_despite_replica_lag(
     assert admin.send("PATCH", f"sys_acl/{read_rule}", {"condition": "name=new"}).status == 200
     assert admin.send("POST", "note", {"name": "new"}).status == 201
 
-    assert seen_names(reader) == ["new"], "by the primary's rules, so of the primary's records"
+    assert seen_names(reader) == ["new"], "the primary's rules decide, so its records are returned"
     assert admin.send("DELETE", f"sys_acl/{read_rule}").status == 200
     assert seen_names(reader) == 404
 
@@ -148,7 +148,7 @@ def test_new_column_is_read_from_the_primary(
     assert response.records == [{"name": "old", "colour": None}]
 
 
-def test_vanished_replica_is_replaced_by_the_primary(
+def test_primary_is_used_after_the_replica_stopped(
     read_rule: str, admin: ApiCaller, reader: ApiCaller, standby: Standby, sql: psycopg.Connection
 ):
     """This must be the last test, as the replica is not restarted."""

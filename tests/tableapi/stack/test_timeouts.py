@@ -1,4 +1,4 @@
-"""Statements and locks that take too long are ended: the caller is asked to retry, and no change is incomplete."""
+"""Timeouts cancel slow statements and lock waits; the caller gets an error, and no change is incomplete."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -38,12 +38,12 @@ def lamp(device: str, admin: ApiCaller, sql: psycopg.Connection) -> str:
 
 @pytest.fixture
 def other_connection(servers: SharedServers) -> Any:
-    """Another connection, in a transaction."""
+    """Another connection with its own transaction."""
     with closing(psycopg.connect(servers.postgres.url)) as connection:
         yield connection
 
 
-def test_connections_of_web_processes_have_their_limits(lamp: str, admin: ApiCaller, sql: psycopg.Connection):
+def test_connections_of_web_processes_have_timeouts(lamp: str, admin: ApiCaller, sql: psycopg.Connection):
     # B48 B49 B50
     names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
     settings_sql = " || ' ' || ".join(f"current_setting('{name}')" for name in names)
@@ -88,7 +88,7 @@ def test_disconnected_client_leaves_no_open_transaction(
     )
     eventually(lambda: sql.execute(open_transactions_query).fetchone() == (0,))
     other_connection.execute("SELECT FROM records.device FOR UPDATE NOWAIT")
-    assert admin.names("device") in (["Lamp"], ["Other"]), "the change is complete or not made"
+    assert admin.names("device") in (["Lamp"], ["Other"]), "the change is complete or absent"
 
 
 def test_locked_record_is_503_until_released(lamp: str, admin: ApiCaller, other_connection: Any):  # B49
@@ -99,7 +99,7 @@ def test_locked_record_is_503_until_released(lamp: str, admin: ApiCaller, other_
 
     (record,) = admin.send("GET", f"device/{lamp}").records
     assert (record["name"], record["sys_version"]) == ("Lamp", 0)
-    # Once for each connection, as refused statements must not break one.
+    # Often enough to use every connection, as refused statements must not break any.
     for _ in range(8):
         assert admin.send("PATCH", f"device/{lamp}", {"name": "Mine"}).status == 200
 
@@ -113,7 +113,7 @@ def test_locked_table_is_503_for_reads(lamp: str, admin: ApiCaller, other_connec
 
 @pytest.fixture
 def reset_slow_statements(sql: psycopg.Connection) -> Iterator[None]:
-    """After the test, the administrator may run several requests at a time again."""
+    """Lift the limit of one request at a time for the administrator after the test."""
     yield
     sql.execute('UPDATE "user" SET slow_statements = 0')
 
@@ -133,7 +133,7 @@ def test_slow_statement_is_422_and_changes_nothing(lamp: str, admin: ApiCaller, 
 
     sql.execute("DROP TRIGGER of_test ON records.device")
     assert admin.names("device") == ["Lamp"]
-    assert admin.send("POST", "device", {"name": "Slow"}, key).status == 201, "a slow one is not kept"
+    assert admin.send("POST", "device", {"name": "Slow"}, key).status == 201, "its first response is not stored"
     assert sorted(admin.names("device")) == ["Lamp", "Slow"]
 
 

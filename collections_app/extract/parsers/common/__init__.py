@@ -1,1 +1,1 @@
-"""What the parsers share: archives, decoding, tables, text output."""
+"""Code that the parsers share: archives, decoding, tables, text output."""

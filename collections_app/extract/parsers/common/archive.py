@@ -1,4 +1,4 @@
-"""Limits of zip archives such as office files, counted while reading."""
+"""Enforces limits on zip archives, such as office files, while reading them."""
 
 import zipfile
 import zlib
@@ -8,18 +8,18 @@ from typing import Any
 from .failures import ParserRefused, damaged_error, encrypted_error
 
 BLOCK_BYTES = 256 * 1024
-# Chosen: below this size a high ratio is harmless, and small repetitive files have one.
+# Chosen: below this size a high ratio is harmless, and small repetitive files often have one.
 RATIO_CHECK_FROM_BYTES = 10 * 1024 * 1024
 ENCRYPTED_FLAG = 0x1
 COMPRESSION_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# The errors that reading an archive raises.
+# The errors that reading an archive can raise.
 ARCHIVE_ERRORS = (
     zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, OSError, KeyError, RuntimeError,
 )  # fmt: skip
 
 
 def check_archive(data: bytes, limits: dict[str, Any]) -> None:
-    """Reads all entries once without keeping them, so that libraries can open the archive safely afterwards."""
+    """Reads all entries and discards them to enforce the limits, before a library opens the archive."""
     try:
         with zipfile.ZipFile(BytesIO(data)) as archive:
             check_entries(archive, len(data), limits)

@@ -1,4 +1,4 @@
-"""Detects the encoding of a text."""
+"""Detects the encoding of a text and decodes it."""
 
 import codecs
 import re
@@ -22,10 +22,10 @@ COMMON_ENCODINGS = (
     "cp1252", "cp1251", "koi8_r", "cp866", "cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1250", "cp1253", "cp1254",
     "cp1255", "cp1256", "iso8859_2", "iso8859_5",
 )  # fmt: skip
-# Valid UTF-8 is hardly anything else, even with characters newer than our tables or icons of private fonts.
+# Data that is valid UTF-8 is almost never anything else, even with unassigned or private-use characters.
 UTF_8 = ("utf-8", "utf-8-sig")
 UNICODE_ENCODINGS = ("utf-8-sig", "utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
-# Enough to detect the encoding; the rest only has to decode.
+# The sample from which the encoding is detected. Data after it only has to decode without errors.
 SAMPLE_LENGTH = 256 * 1024
 CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffe\uffff]")
 MAX_CONTROL_SHARE = 0.02
@@ -37,7 +37,7 @@ MIN_ZERO_SHARE = 0.9
 
 
 class NotText(Exception):
-    """The data are not text in any common encoding."""
+    """The data is not text in any common encoding."""
 
 
 def decode(data: bytes, *, declared_encoding: str = "", is_truncated: bool = False) -> str:
@@ -60,14 +60,14 @@ def decode(data: bytes, *, declared_encoding: str = "", is_truncated: bool = Fal
 
 
 def encoding_by_byte_order_mark(data: bytes) -> str:
-    """The encoding that a byte order mark names."""
+    """Returns the encoding that the byte order mark indicates, or an empty string."""
     return next((encoding for mark, encoding in BYTE_ORDER_MARKS if data.startswith(mark)), "")
 
 
 def encodings_by_zero_bytes(data: bytes) -> list[str]:
-    """Candidates without a byte order mark: UTF-32 by the position of its zero bytes, or UTF-16.
+    """Returns the candidates for data without a byte order mark: UTF-32 if its zero bytes fit, otherwise UTF-16.
 
-    The byte order with more ASCII characters comes first: texts of any script have spaces, line ends or digits.
+    The byte order with more ASCII characters comes first: texts in any script have spaces, line ends or digits.
 
     >>> encodings_by_zero_bytes("日本語 1".encode("utf-16-be"))[0], encodings_by_zero_bytes("a".encode("utf-32-le"))
     ('utf-16-be', ['utf-32-le'])
@@ -116,7 +116,7 @@ def is_text(text: str, *, allows_unassigned: bool = False) -> bool:
 
 
 def guess_and_decode(data: bytes, is_truncated: bool) -> str:
-    """Detects the encoding with the library; our order decides between equally good matches."""
+    """Decodes with the best match of the library. Among equal matches, the first of COMMON_ENCODINGS is used."""
     sample = cut_sample(data)
     for end in range(len(sample), max(0, len(sample) - MAX_CHARACTER_BYTES), -1):
         if matches := list(from_bytes(sample[:end], cp_isolation=list(COMMON_ENCODINGS))):
@@ -143,7 +143,7 @@ def cut_sample(data: bytes) -> bytes:
 
 
 def preload(*, loads_all: bool = False) -> None:
-    """Loads the codecs, which Python opens at their first use; with `loads_all` all, since a file may name any."""
+    """Loads the codecs, whose files Python opens at first use. `loads_all` is for files that may name any encoding."""
     encodings = {*COMMON_ENCODINGS, *UNICODE_ENCODINGS, *(aliases.values() if loads_all else ())}
     for encoding in sorted(encodings):
         try:

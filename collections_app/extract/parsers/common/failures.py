@@ -1,4 +1,4 @@
-"""The reasons for which a parser refuses a file."""
+"""The errors with which a parser refuses a file."""
 
 ENCRYPTED_MESSAGE = "The file is password-protected. Remove the password and send the file again."
 DAMAGED_MESSAGE = "The file is damaged, or its content does not match its name."

@@ -1,4 +1,4 @@
-"""Writes the pages of a PDF file, as a library reads them."""
+"""Writes the pages of a PDF file, for both PDF parsers."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ def write_pages(
     writer: TextWriter,
     max_pages: int,
 ) -> None:
-    """Pages that raise one of the errors are left out, with a warning."""
+    """Writes the text of all pages. Pages that raise one of `page_errors` are skipped with a warning."""
     if len(pages) > max_pages:
         raise ParserRefused("limit_pages", f"The file has more than {max_pages} pages.")
     unreadable_count = 0

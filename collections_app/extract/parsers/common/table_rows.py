@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from .failures import ParserRefused
 from .text_writer import LINE_GAP, PARAGRAPH_GAP, TextWriter
 
-# The limit of a worksheet.
+# The maximum number of rows of a worksheet.
 MAX_ROWS = 1_048_576
 
 
@@ -16,7 +16,7 @@ class TableWriter:
         self.cell_count = 0
 
     def add(self, rows: Iterable[Sequence[str]]) -> None:
-        """Writes one sheet. Its first row gives the column names if it looks like a header."""
+        """Writes one table. Its first row gives the column names if it looks like a header."""
         column_names: list[str] | None = None
         gap = PARAGRAPH_GAP
         for row_number, row in enumerate(rows):

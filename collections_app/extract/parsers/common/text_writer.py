@@ -1,4 +1,4 @@
-"""Collects the text of a parser: cleaned, limited, with the offsets of pages and headings."""
+"""Collects the text that a parser extracts, within limits, and the offsets of its pages and headings."""
 
 import re
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ class TextWriter:
         self.pending_page_count = 0
 
     def add(self, block: str, gap: str = PARAGRAPH_GAP) -> None:
-        """Write a block after `gap`. White space alone is left out."""
+        """Write a block after `gap`, unless it has no visible characters."""
         block = self.clean_text(block)
         if not INVISIBLE_CHARACTERS.fullmatch(block) and block:
             self.write(gap if self.length else "")
@@ -39,7 +39,7 @@ class TextWriter:
             self.write(block)
 
     def add_table(self, rows: Iterable[Iterable[str]]) -> None:
-        """Write each row as a line, its cells separated by bars; rows without text are left out."""
+        """Write each row as a line, its cells separated by bars; skip rows without text."""
         gap = PARAGRAPH_GAP
         for row in rows:
             cells = [" ".join(cell.split()) for cell in row]
@@ -92,7 +92,7 @@ class TextWriter:
         self.parts.append(text)
 
     def clean_text(self, text: str) -> str:
-        """The text without characters that PostgreSQL cannot store."""
+        """Return the text without characters that PostgreSQL cannot store."""
         if "\0" in text:
             text = text.replace("\0", "")
             self.warn("NUL characters were removed.")
@@ -104,7 +104,7 @@ class TextWriter:
         return text
 
     def result(self) -> dict[str, Any]:
-        """The result, as the child process sends it. White space alone counts as no text."""
+        """Return the result that the child process sends. White space alone counts as no text."""
         self.record_page_starts()
         text = "".join(self.parts)
         if INVISIBLE_CHARACTERS.fullmatch(text):

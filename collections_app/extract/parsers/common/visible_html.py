@@ -1,4 +1,4 @@
-"""The visible text of an HTML page, block by block."""
+"""Extracts the visible text of an HTML page, block by block."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ BLOCK_ELEMENTS = {
 HEADING_LEVELS = {f"h{level}": level for level in range(1, 7)}
 
 
-# The error when a tree holds only part of the page: 256 levels deep, or a text of 10 MB.
+# The error for a page that a tree truncates: it has more than 256 levels, or a text of more than 10 MB.
 TOO_LARGE_ERROR = "XML_PARSE_HUGE"
 
 
@@ -29,7 +29,7 @@ def write_visible_text(page: str, writer: TextWriter) -> None:
 
 
 def fits_in_tree(page: str) -> bool:
-    """Whether a tree holds the whole page. Libraries that work on trees silently lose the rest."""
+    """Whether a tree can hold the whole page. Libraries that use trees would silently lose some of a larger one."""
     parser = html_parser()
     try:
         lxml.html.document_fromstring(page.encode("utf-8", "replace"), parser=parser)
@@ -43,12 +43,12 @@ def html_parser(**options: Any) -> lxml.html.HTMLParser:
 
 
 class VisibleTextTarget:
-    """Handles tags and text as events, without a tree, so that no page is nested too deeply."""
+    """Handles tags and text as events, without a tree and therefore without a limit on nesting."""
 
     def __init__(self, writer: TextWriter) -> None:
         self.writer = writer
         self.block: list[str] = []
-        # The number of open elements inside the outermost invisible one, itself included.
+        # The number of open elements, counted from the outermost invisible one.
         self.invisible_depth = 0
 
     def start(self, tag: str, attributes: Any) -> None:

@@ -1,4 +1,4 @@
-"""CSV files: each row as a line, its values with their column names."""
+"""CSV files: each row becomes a line of values with their column names."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from .plain import decode_text
 from .plain import preload as preload
 
 DELIMITERS = ",;\t|"
-# Few lines, because the sniffer's patterns are slow.
+# Small, because the sniffer's patterns are slow.
 SAMPLE_LENGTH = 8 * 1024
 
 
@@ -22,7 +22,7 @@ def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
 
 
 def detect_dialect(sample: str) -> type[csv.Dialect]:
-    """The detected delimiter and quoting; the usual ones if detection fails.
+    """Detects delimiter and quoting; falls back to the usual ones.
 
     >>> detect_dialect("a;b;c\\n1;2;3\\n").delimiter, detect_dialect("one\\ntwo\\n").delimiter
     (';', ',')

@@ -16,7 +16,7 @@ from ..common.text_writer import TextWriter
 NAMESPACE = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 
 
-def qn(name: str) -> str:
+def qn(name: str) -> str:  # a qualified name, as in python-docx
     return NAMESPACE + name
 
 
@@ -46,7 +46,7 @@ def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
 
 
 def relationship_target(file: zipfile.ZipFile, source: str, kind: str) -> str:
-    """The name of the part that `source` ("" for the file itself) refers to with this relationship, or ""."""
+    """Returns the part to which `source` ("" is the file itself) has a relationship of this kind, or ""."""
     folder, name = posixpath.split(source)
     relationships = parse_part(file, posixpath.join(folder, "_rels", f"{name}.rels"))
     for relationship in () if relationships is None else relationships:
@@ -70,7 +70,7 @@ def heading_levels(styles: Any) -> dict[str, int]:
 
 
 def style_level(style: Any) -> int:
-    """The heading level of a style, from its name (English in every language) or its outline level; 0 if none."""
+    """Returns the heading level of a style, from its name (always English) or its outline level; 0 if it has none."""
     name_element = style.find(qn("name"))
     name = "" if name_element is None else name_element.get(qn("val"), "").lower()
     if match := HEADING_STYLE.fullmatch(name):
@@ -85,7 +85,7 @@ def outline_level(element: Any) -> int:
 
 
 def write_blocks(element: Any, writer: TextWriter, levels: dict[str, int]) -> None:
-    """Write the blocks of an element, also those in content controls and tracked changes."""
+    """Writes the blocks of an element, including those in content controls and tracked changes."""
     for child in element:
         if child.tag == PARAGRAPH:
             add_paragraph(child, writer, levels)
@@ -109,7 +109,7 @@ def add_paragraph(paragraph: Any, writer: TextWriter, levels: dict[str, int]) ->
 
 
 def text_pieces(element: Any) -> Iterator[str]:
-    """The text of runs, hyperlinks, insertions and content controls; text boxes follow their paragraph."""
+    """Yields the text of runs, hyperlinks, insertions and content controls. Text boxes follow their paragraph."""
     for child in element:
         if child.tag == TEXT:
             yield child.text or ""
@@ -120,7 +120,7 @@ def text_pieces(element: Any) -> Iterator[str]:
 
 
 def descendants(element: Any, tag: str) -> Iterator[Any]:
-    """Rows or cells, also inside content controls, but not those of nested tables."""
+    """Yields rows or cells, including those in content controls, but not those of nested tables."""
     for child in element:
         if child.tag == tag:
             yield child

@@ -13,7 +13,7 @@ from ..common.decoding import NotText, decode
 from ..common.text_writer import LINE_GAP, TextWriter
 
 KEPT_HEADERS = ("Subject", "From", "To", "Cc", "Date")
-# Of one raw header; the rest, such as more recipients, is left out.
+# Longer raw headers, for example with many recipients, are truncated.
 MAX_HEADER_LENGTH = 20_000
 MAX_ATTACHMENTS = 200
 SAMPLE_MESSAGE = (
@@ -53,7 +53,7 @@ def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
 
 
 def decode_raw_header(raw: str) -> str:
-    """Decodes a raw header. The library's parsing of addresses took seconds for thousands of them.
+    """Decodes a raw header without parsing its addresses, which takes the library seconds if there are thousands.
 
     >>> decode_raw_header("=?utf-8?q?Gr=C3=B6=C3=9Fe?=\\n of it")
     'Größe of it'
@@ -84,7 +84,7 @@ def add_body(body: Any, writer: TextWriter) -> None:
 
 
 def attachment_names(message: Any, body: Any) -> Iterator[str]:
-    """The names of the attachments; their content is not part of the document."""
+    """Yields the names of the attachments; their content is not part of the document."""
     count = 0
     for part in message.walk():
         name = part.get_filename() if part is not body else None

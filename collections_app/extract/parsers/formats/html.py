@@ -36,7 +36,7 @@ def write_page(page: str, writer: TextWriter) -> None:
 
 
 def write_article(element: Any, writer: TextWriter) -> None:
-    """Write trafilatura's tree: head, p, list with item, table with row and cell."""
+    """Writes trafilatura's tree: head, p, list with item, table with row and cell."""
     for child in element:
         tag = str(child.tag)
         if tag == "head":

@@ -26,7 +26,7 @@ def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
 
 
 def find_headings(content: str) -> Iterator[tuple[int, int, str]]:
-    """The offset, level and title of each heading.
+    """Yields the offset, level and title of each heading.
 
     >>> list(find_headings("# One\\n\\nTwo\\n---\\n```\\n# no\\n```\\n### *Three* ###"))
     [(0, 1, 'One'), (7, 2, 'Two'), (28, 3, 'Three')]
@@ -69,7 +69,7 @@ def strip_closing_marks(title: str) -> str:
 
 
 def plain_title(title: str) -> str:
-    """The title without emphasis, and links as their text.
+    """Removes emphasis from a title, and replaces links by their text.
 
     >>> plain_title("The **big** [manual](http://example.com)")
     'The big manual'

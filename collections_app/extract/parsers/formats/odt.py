@@ -14,7 +14,7 @@ from ..common.text_writer import TextWriter
 
 HEADING, PARAGRAPH, ROW = (TEXTNS, "h"), (TEXTNS, "p"), (TABLENS, "table-row")
 TABLE, CELLS = (TABLENS, "table"), ((TABLENS, "table-cell"), (TABLENS, "covered-table-cell"))
-# Deleted text, comments, and notes, which would interrupt the sentence.
+# Deleted text, comments and notes. A note would interrupt the sentence around it.
 IGNORED_ELEMENTS = {(TEXTNS, "tracked-changes"), (OFFICENS, "annotation"), (TEXTNS, "note")}
 MAX_SPACES = 100
 TEXT_NODE_TYPES = (3, 4)
@@ -50,7 +50,7 @@ def write_blocks(element: Any, writer: TextWriter) -> None:
 
 
 def write_text_boxes(paragraph: Any, writer: TextWriter) -> None:
-    """Write the text boxes of a paragraph, which are not part of its text."""
+    """Writes the text boxes of a paragraph, which are not part of its text."""
     for child in paragraph.childNodes:
         if getattr(child, "qname", ("", ""))[1] in ("frame", "text-box", "span", "a"):
             write_blocks(child, writer) if child.qname[1] == "text-box" else write_text_boxes(child, writer)

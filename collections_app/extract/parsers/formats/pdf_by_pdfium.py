@@ -37,4 +37,4 @@ def page_text(document: Any, number: int) -> str:
 
 
 def preload() -> None:
-    """The library opens no files later."""
+    """Does nothing, because the library opens no files later."""

@@ -11,7 +11,7 @@ from ..common.failures import encrypted_error
 from ..common.pdf_pages import write_pages
 from ..common.text_writer import TextWriter
 
-# Images are not read, so no other program must be started for them.
+# Images are not read, so the library must not start another program for them.
 filters.JBIG2DEC_BINARY = None
 PAGE_ERRORS = (PyPdfError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)
 

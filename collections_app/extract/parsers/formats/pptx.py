@@ -1,4 +1,4 @@
-"""PPTX files: a slide is a page, its title a heading, followed by its notes."""
+"""PPTX files: each slide becomes a page with its title as heading, its text and its notes."""
 
 from collections.abc import Iterator
 from io import BytesIO
@@ -51,5 +51,5 @@ def restore_line_breaks(text: str) -> str:
 
 
 def preload() -> None:
-    """Reads the library's empty file, since it imports some modules when it first reads one."""
+    """Reads the library's empty presentation, since it imports some modules when it first reads one."""
     list(pptx.Presentation().slides)

@@ -19,7 +19,7 @@ def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     encoding = f"cp{declaration[1].decode()}" if declaration else WESTERN_CODE_PAGE
     if try_decode(b"", encoding, False) is None:
         data, encoding = CODE_PAGE.sub(rb"\\ansicpg1252", data), WESTERN_CODE_PAGE
-    # Nearly always ASCII; other bytes are in the declared code page.
+    # RTF is nearly always ASCII; other bytes are in the declared code page.
     content = try_decode(data, encoding, False)
     content = INVALID_ESCAPE.sub("", data.decode("latin-1") if content is None else content)
     writer.add(plain_text(content))

@@ -1,4 +1,4 @@
-"""XLSX files: the cell values of each sheet, with the sheet's name as heading."""
+"""XLSX files: the cell values of each sheet, with the name of the sheet as heading."""
 
 import datetime
 import warnings
@@ -19,7 +19,7 @@ def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     table = TableWriter(writer, limits["max_cells"])
     for sheet in workbook.worksheets:
         writer.add_heading(1, sheet.title)
-        # Otherwise the library trusts the size declared in the sheet, and read 4 of a million rows.
+        # Otherwise the library trusts the size declared in the sheet. In one file it read only 4 of a million rows.
         sheet.reset_dimensions()
         table.add([format_cell(value) for value in row] for row in sheet.iter_rows(values_only=True))
 

@@ -16,7 +16,7 @@ from tests.config.stack import Stack, StackResponse, environment, eventually, fr
 CONNECTION_ERRORS = (http.client.HTTPException, OSError)
 
 UNFINISHED = "SELECT count(*) FROM document_version WHERE state NOT IN ('ready', 'empty', 'failed')"
-# All that searches can find of a document, without ids.
+# The searchable content of a document, without ids.
 CHUNKS_QUERY = """
 SELECT c.number, c.text, c.char_start, c.char_end, w.weights::text,
     (SELECT array_agg(v.embedding::text) FROM chunk_vector v WHERE v.chunk_id = c.id)
@@ -37,8 +37,8 @@ class Product:
         return self.web.call(method, f"/{path}?{urlencode(parameters)}", body, key=self.key)
 
     def load(self, doc_id: str, text: str, *, wait: bool = False, **options: str) -> StackResponse:
-        query = {"text": text, "metadata": {}, "doc_id": doc_id, "wait": wait, **options}
-        return self.call("POST", "load_text_to_collection", query, collection_name="manuals")
+        body = {"text": text, "metadata": {}, "doc_id": doc_id, "wait": wait, **options}
+        return self.call("POST", "load_text_to_collection", body, collection_name="manuals")
 
     @contextmanager
     def sql(self) -> Iterator[psycopg.Connection[Any]]:

@@ -33,15 +33,15 @@ SELECT (SELECT sum(chunks_count) FROM document_version WHERE is_searched)
 def test_backup_during_loads_is_consistent(product: Product, tmp_path: Path):  # C53
     acknowledged_ids: list[str] = []
     is_over = threading.Event()
-    loading = threading.Thread(target=load_until, args=(product, is_over, "backed up", acknowledged_ids))
-    loading.start()
+    load_thread = threading.Thread(target=load_until, args=(product, is_over, "backed up", acknowledged_ids))
+    load_thread.start()
     try:
         eventually(lambda: len(acknowledged_ids) >= 4)
         ids_before = list(acknowledged_ids)
         backup = manage("backup", str(tmp_path / "saved"), env=product.web.env)
     finally:
         is_over.set()
-        loading.join(60)
+        load_thread.join(60)
     assert backup.returncode == 0, backup.stderr
     restore = manage("restore", str(tmp_path / "saved"), env=environment(tmp_path / "fresh", free_port()))
     assert restore.returncode == 0, restore.stderr
@@ -49,10 +49,10 @@ def test_backup_during_loads_is_consistent(product: Product, tmp_path: Path):  #
     restored_servers = SharedServers(tmp_path / "fresh").start_postgres()
     try:
         with psycopg.connect(restored_servers.postgres.url) as link:
-            result: list[Any] = link.execute(INCONSISTENCY_QUERY).fetchall()
+            inconsistent_rows: list[Any] = link.execute(INCONSISTENCY_QUERY).fetchall()
             restored_ids = {doc_id for (doc_id,) in link.execute("SELECT doc_id FROM document").fetchall()}
             is_counted = link.execute(COUNTS_QUERY).fetchone()
     finally:
         restored_servers.end()
-    assert (result, is_counted) == ([], (True,))
+    assert (inconsistent_rows, is_counted) == ([], (True,))
     assert set(ids_before) <= restored_ids

@@ -1,4 +1,4 @@
-"""The disk of the database becomes full during loads, and has space again later."""
+"""The database disk becomes full during loads, and later has free space again."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from tests.config.stack import eventually
 pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
 POSTGRES_OPTIONS = ("-c", "synchronous_commit=on", "-c", "min_wal_size=32MB", "-c", "max_wal_size=48MB")
-ENOUGH_REFUSALS = 5
+MIN_REFUSALS = 5
 MAX_LOADS = 2000
 
 
@@ -25,7 +25,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir()
     mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m", "tmpfs", str(folder)], check=False)
     if mount.returncode != 0:
-        pytest.skip("needs the right to mount a small disk")
+        pytest.skip("requires permission to mount a small disk")
     yield folder
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
@@ -39,7 +39,7 @@ def product(small_disk: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def load_until_full(product: Product, content: str) -> tuple[list[str], list[int]]:
-    """The acknowledged loads, and the status codes of the others."""
+    """Returns the ids of acknowledged loads and the status codes of refused ones."""
     acknowledged_ids: list[str] = []
     refused_statuses: list[int] = []
     for number in range(MAX_LOADS):
@@ -53,7 +53,7 @@ def load_until_full(product: Product, content: str) -> tuple[list[str], list[int
         else:
             refused_statuses.append(response.status)
             assert "space" not in json.dumps(response.body)
-        if len(refused_statuses) >= ENOUGH_REFUSALS:
+        if len(refused_statuses) >= MIN_REFUSALS:
             break
     return acknowledged_ids, refused_statuses
 
@@ -63,9 +63,7 @@ def test_no_acknowledged_load_is_lost_and_work_continues_when_there_is_space(pro
     assert product.load("undisturbed", content, wait=True).status == 201
     chunks_before = product.chunks("undisturbed")
     acknowledged_ids, refused_statuses = load_until_full(product, content)
-    assert (
-        len(acknowledged_ids) > 20 and set(refused_statuses) <= {503, 507} and len(refused_statuses) == ENOUGH_REFUSALS
-    )
+    assert len(acknowledged_ids) > 20 and set(refused_statuses) <= {503, 507} and len(refused_statuses) == MIN_REFUSALS
     assert product.web.get("/healthz") == 200
 
     subprocess.run(["mount", "-o", "remount,size=2g", str(small_disk)], check=True)

@@ -40,7 +40,7 @@ def expected_rows(product: Product) -> list[Any]:
     return product.chunks("expected_rows")
 
 
-def test_loss_of_all_messages_delays_documents_only_briefly(product: Product, expected_rows: list[Any]):  # C36
+def test_lost_broker_messages_delay_documents_only_briefly(product: Product, expected_rows: list[Any]):  # C36
     for number in range(10):
         assert product.load(f"flushed {number}", sample_text(40)).status == 202
         broker(product).flushall()
@@ -132,11 +132,11 @@ def test_immediate_database_stop_loses_no_acknowledged_load(
 ):  # C38
     acknowledged_ids: list[str] = []
     is_over = threading.Event()
-    loading = [
+    load_threads = [
         threading.Thread(target=load_until, args=(product, is_over, f"stopped {times} {number}", acknowledged_ids))
         for number in range(2)
     ]
-    for thread in loading:
+    for thread in load_threads:
         thread.start()
     for _ in range(times):
         count_before = len(acknowledged_ids)
@@ -146,7 +146,7 @@ def test_immediate_database_stop_loses_no_acknowledged_load(
     count_before = len(acknowledged_ids)
     eventually(lambda: len(acknowledged_ids) >= count_before + 4)
     is_over.set()
-    for thread in loading:
+    for thread in load_threads:
         thread.join(60)
     product.expire_leases()
     product.wait_until_done()

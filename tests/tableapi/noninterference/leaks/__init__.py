@@ -1,10 +1,10 @@
 """Leaks that can be switched on, each with its abuse cases. The tests must detect all of them.
 
-switch             the list of them
+switch             the list of leaks
 columns, records   what reads may show
 names              hidden columns that differ from missing ones
-writes             what writes may reveal, and what they may do
-state              state that requests leave behind
+writes             what writes may reveal and change
+state              stored answers, deferred records, the deletion log
 """
 
 from tests.tableapi.noninterference.leaks import columns, names, records, state, writes

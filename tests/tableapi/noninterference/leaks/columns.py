@@ -18,12 +18,12 @@ from tableapi.query.expressions import PathStep, ResolvedPath
 from tableapi.query.path_resolver import RuleScope
 from tableapi.read import pipeline
 from tableapi.sql import output_fields, predicates, select
-from tests.tableapi.noninterference.leaks.switch import leak, replace_function, with_all_permissions, without_guard
+from tests.tableapi.noninterference.leaks.switch import leak, replace_function, with_full_scope, without_guard
 
 
 @leak("B01", "B04")
 def filter_accepts_every_column(stack: ExitStack) -> None:
-    replace_function(stack, read_plan, "resolve_query", with_all_permissions)
+    replace_function(stack, read_plan, "resolve_query", with_full_scope)
 
 
 @leak("B01")
@@ -45,7 +45,7 @@ def filter_ignores_the_guard_of_a_column(stack: ExitStack) -> None:
 
 @leak("B02")
 def sorting_accepts_every_column(stack: ExitStack) -> None:
-    replace_function(stack, read_plan, "_sort_keys", with_all_permissions)
+    replace_function(stack, read_plan, "_sort_keys", with_full_scope)
 
 
 @leak("B02")
@@ -58,54 +58,52 @@ def sorting_ignores_the_guard_of_a_column(stack: ExitStack) -> None:
 
 
 @leak("B03")
-def without_a_sort_the_name_decides_the_order(stack: ExitStack) -> None:
-    def order_by_name(original: Any, permissions: Any, table: Table, query: Any) -> Any:
-        return original(permissions, table, query) or (
-            read_plan.SortKey(ResolvedPath((), table.columns["name"]), False),
-        )
+def default_order_depends_on_the_name(stack: ExitStack) -> None:
+    def order_by_name(original: Any, scope: Any, table: Table, query: Any) -> Any:
+        return original(scope, table, query) or (read_plan.SortKey(ResolvedPath((), table.columns["name"]), False),)
 
     replace_function(stack, read_plan, "_sort_keys", order_by_name)
 
 
 @leak("B07")
 def responses_show_every_column(stack: ExitStack) -> None:
-    replace_function(stack, read_plan, "_output_field", with_all_permissions)
+    replace_function(stack, read_plan, "_output_field", with_full_scope)
 
 
 @leak("B07")
 def responses_ignore_the_guard_of_a_column(stack: ExitStack) -> None:
-    replace_function(stack, output_fields, "field_sql", lambda original, text, style, output, anchor: original(
-        text, style, replace(output, path=without_guard(output.path)), anchor))  # fmt: skip
+    replace_function(stack, output_fields, "field_sql", lambda original, builder, style, output, alias: original(
+        builder, style, replace(output, path=without_guard(output.path)), alias))  # fmt: skip
 
 
 @leak("B09")
 def view_shows_every_column(stack: ExitStack) -> None:
-    replace_function(stack, read_plan, "_output_fields", lambda original, permissions, table, fields, view: original(
-        RuleScope(permissions.catalogue) if view is not None and not fields else permissions,
+    replace_function(stack, read_plan, "_output_fields", lambda original, scope, table, fields, view: original(
+        RuleScope(scope.catalogue) if view is not None and not fields else scope,
         table, fields, view))  # fmt: skip
 
 
 @leak("B16")
 def words_are_searched_in_every_column(stack: ExitStack) -> None:
-    replace_function(stack, path_resolver, "_searched_paths", with_all_permissions)
+    replace_function(stack, path_resolver, "_searched_paths", with_full_scope)
 
 
 @leak("B15")
 def other_column_of_a_comparison_is_not_guarded(stack: ExitStack) -> None:
-    replace_function(stack, path_resolver, "_resolve_other_path", with_all_permissions)
+    replace_function(stack, path_resolver, "_resolve_other_path", with_full_scope)
 
 
 @leak("B10")
-def record_can_be_named_by_a_hidden_name(stack: ExitStack) -> None:
+def reference_accepts_a_hidden_display_value(stack: ExitStack) -> None:
     def unguarded_display_path(original: Any, scope: Any, column: Any) -> Any:
         path = original(RuleScope(scope.catalogue), column)
-        return path and replace(path, steps=unguarded_hops(scope, path))
+        return path and replace(path, steps=unguarded_steps(scope, path))
 
     replace_function(stack, read_plan, "display_path", unguarded_display_path)
 
 
-def unguarded_hops(permissions: Any, path: ResolvedPath) -> tuple[PathStep, ...]:
-    return tuple(replace(hop, records=permissions.record_decision(hop.target)) for hop in path.steps)
+def unguarded_steps(scope: Any, path: ResolvedPath) -> tuple[PathStep, ...]:
+    return tuple(replace(step, records=scope.record_decision(step.target)) for step in path.steps)
 
 
 @leak("B20")
@@ -121,7 +119,7 @@ def etag_covers_every_column(stack: ExitStack) -> None:
 
 
 @leak("B18")
-def hidden_value_is_read_as_a_number(stack: ExitStack) -> None:
+def hidden_value_is_cast_to_a_number(stack: ExitStack) -> None:
     def cast_every_name(original: Any, context: Any, table: str, request: Any) -> Any:
         root = catalogue_loader.cached_catalogue().tables[table].lineage[-1]
         statement = f"SELECT max(CASE WHEN name = 'b' THEN name::integer END) FROM records.\"{root}\""

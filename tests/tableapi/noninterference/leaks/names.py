@@ -1,4 +1,4 @@
-"""Hidden columns that differ from missing ones."""
+"""Leaks that make hidden columns differ from missing ones."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tests.tableapi.noninterference.leaks.switch import leak, replace_function
 
 @leak("B19", finder="names")
 def message_for_a_hidden_column_differs(stack: ExitStack) -> None:
-    def reveal_hidden_column(original: Any, permissions: Any, table: Table, path: tuple[str, ...]) -> Any:
-        result = original(permissions, table, path)
-        if result is None and original(RuleScope(permissions.catalogue), table, path):
+    def reveal_hidden_column(original: Any, scope: Any, table: Table, path: tuple[str, ...]) -> Any:
+        result = original(scope, table, path)
+        if result is None and original(RuleScope(scope.catalogue), table, path):
             raise BadRequest(f"You may not read {'.'.join(path)}.", code="unknown_field", field=".".join(path))
         return result
 
@@ -26,23 +26,23 @@ def message_for_a_hidden_column_differs(stack: ExitStack) -> None:
 
 
 @leak("B07", finder="names")
-def ignored_names_are_named_when_they_exist(stack: ExitStack) -> None:
-    def list_existing_names(original: Any, permissions: Any, table: Table, **named: Any) -> Any:
-        result = original(permissions, table, **named)
+def ignored_fields_reveal_existing_columns(stack: ExitStack) -> None:
+    def list_existing_names(original: Any, scope: Any, table: Table, **kwargs: Any) -> Any:
+        result = original(scope, table, **kwargs)
         return replace(result, ignored=tuple(name for name in result.ignored if name.split(".")[0] in table.columns))
 
     replace_function(stack, read_plan, "plan_read", list_existing_names)
 
 
 @leak("B29", finder="names")
-def only_a_known_column_in_a_body_is_forbidden(stack: ExitStack) -> None:
-    replace_function(stack, Permissions, "is_known", lambda original, self, table, column: True)
+def hidden_column_in_a_body_is_forbidden_and_not_unknown(stack: ExitStack) -> None:
+    replace_function(stack, Permissions, "can_see_column", lambda original, self, table, column: True)
 
 
 @leak("B08", finder="names")
 def hidden_column_is_omitted_silently(stack: ExitStack) -> None:
-    def omit_hidden_fields(original: Any, permissions: Any, table: Table, fields: tuple[str, ...], view: Any) -> Any:
-        result = tuple(field for field in fields if field not in table.columns or permissions.column(table, field))
-        return original(permissions, table, result or fields, view)
+    def omit_hidden_fields(original: Any, scope: Any, table: Table, fields: tuple[str, ...], view: Any) -> Any:
+        result = tuple(field for field in fields if field not in table.columns or scope.column(table, field))
+        return original(scope, table, result or fields, view)
 
     replace_function(stack, read_plan, "_output_fields", omit_hidden_fields)

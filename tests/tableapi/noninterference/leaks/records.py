@@ -21,17 +21,17 @@ from tests.tableapi.noninterference.leaks.switch import leak, replace_function, 
 
 
 @leak("B13")
-def list_has_every_record(stack: ExitStack) -> None:
+def list_ignores_the_rules_of_records(stack: ExitStack) -> None:
     replace_function(
         stack,
         select,
         "_page_sql",
-        lambda original, text, plan, *rest: original(text, replace(plan, records=ALWAYS), *rest),
+        lambda original, builder, plan, *args: original(builder, replace(plan, records=ALWAYS), *args),
     )
 
 
 @leak("B21")
-def record_is_found_by_its_id_despite_the_rules(stack: ExitStack) -> None:
+def read_by_id_ignores_the_rules_of_records(stack: ExitStack) -> None:
     replace_function(
         stack,
         select,
@@ -46,54 +46,54 @@ def hidden_records_are_counted(stack: ExitStack) -> None:
         stack,
         select,
         "count_statement",
-        lambda original, plan, *rest: original(replace(plan, records=ALWAYS), *rest),
+        lambda original, plan, *args: original(replace(plan, records=ALWAYS), *args),
     )
 
 
 @leak("B14")
-def or_leads_past_the_rule(stack: ExitStack) -> None:
-    def plan_without_record_rules(original: Any, *positional: Any, **named: Any) -> Any:
-        result = original(*positional, **named)
+def or_query_bypasses_the_rules_of_records(stack: ExitStack) -> None:
+    def plan_without_record_rules(original: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
         return replace(result, records=ALWAYS) if isinstance(result.where, AnyOf) else result
 
     replace_function(stack, read_plan, "plan_read", plan_without_record_rules)
 
 
 @leak("B06")
-def walk_ends_at_every_record(stack: ExitStack) -> None:
+def join_reaches_hidden_records(stack: ExitStack) -> None:
     replace_function(
         stack,
         select.FromClause,
         "_join",
-        lambda original, self, anchor, hop: original(self, anchor, replace(hop, records=ALWAYS)),
+        lambda original, self, alias, step: original(self, alias, replace(step, records=ALWAYS)),
     )
 
 
 @leak("B05")
-def walk_begins_at_every_reference(stack: ExitStack) -> None:
+def join_follows_hidden_references(stack: ExitStack) -> None:
     replace_function(
         stack,
         select.FromClause,
         "_join",
-        lambda original, self, anchor, hop: original(self, anchor, replace(hop, guard=ALWAYS)),
+        lambda original, self, alias, step: original(self, alias, replace(step, guard=ALWAYS)),
     )
 
 
 @leak("B10")
 def hidden_records_have_a_display_value(stack: ExitStack) -> None:
-    def unguarded_name_sql(original: Any, text: Any, display: ResolvedPath | None, reference: str) -> Any:
-        unguarded_display = display and replace(
-            display, steps=tuple(replace(hop, records=ALWAYS) for hop in display.steps)
+    def unguarded_name_sql(original: Any, builder: Any, display_path: ResolvedPath | None, reference: str) -> Any:
+        unguarded_path = display_path and replace(
+            display_path, steps=tuple(replace(step, records=ALWAYS) for step in display_path.steps)
         )
-        return original(text, unguarded_display, reference)
+        return original(builder, unguarded_path, reference)
 
-    replace_function(stack, output_fields, "referenced_name_sql", unguarded_name_sql)
+    replace_function(stack, output_fields, "reference_display_sql", unguarded_name_sql)
 
 
 @leak("B11")
 def link_is_shown_only_for_an_existing_record(stack: ExitStack) -> None:
-    def link_existing_record(original: Any, text: Any, column: Any, stored_sql: str) -> str:
-        link = str(original(text, column, stored_sql))
+    def link_existing_record(original: Any, builder: Any, column: Any, stored_sql: str) -> str:
+        link = str(original(builder, column, stored_sql))
         if column.is_sys:
             return link
         return f"CASE WHEN EXISTS (SELECT FROM records.{column.reference} WHERE sys_id = {stored_sql}) THEN {link} END"
@@ -102,7 +102,7 @@ def link_is_shown_only_for_an_existing_record(stack: ExitStack) -> None:
 
 
 @leak("B13")
-def children_are_read_by_the_rules_of_their_parent(stack: ExitStack) -> None:
+def child_records_use_the_rules_of_the_parent_table(stack: ExitStack) -> None:
     replace_function(stack, Permissions, "_record_outcome", lambda original, self, operation, own_table: original(
         self, operation, self.catalogue.tables[own_table.lineage[-1]]))  # fmt: skip
 
@@ -119,36 +119,36 @@ def next_page_counts_hidden_records(stack: ExitStack) -> None:
 
 
 @leak("B12")
-def cursor_says_how_many_records_there_are(stack: ExitStack) -> None:
-    def append_record_count(original: Any, keys: Any, bound_to: Any) -> str:
+def cursor_reveals_the_number_of_records(stack: ExitStack) -> None:
+    def append_record_count(original: Any, position: Any, list_identity: Any) -> str:
         with connection.cursor() as cursor:
-            cursor.execute(f'SELECT count(*) FROM records."{bound_to[0]}"')
-            return f"{original(keys, bound_to)}{cursor.fetchone()[0]}"
+            cursor.execute(f'SELECT count(*) FROM records."{list_identity[0]}"')
+            return f"{original(position, list_identity)}{cursor.fetchone()[0]}"
 
     replace_function(stack, cursors, "encode", append_record_count)
 
 
 @leak("B21")
-def reading_a_hidden_record_is_forbidden_and_not_missing(stack: ExitStack) -> None:
+def reading_a_hidden_record_returns_403(stack: ExitStack) -> None:
     replace_function(
         stack, pipeline, "read_record", partial(raise_forbidden, lambda caller, table, sys_id, raw: (table, sys_id))
     )
 
 
 @leak("B21", "B23")
-def changing_a_hidden_record_is_forbidden_and_not_missing(stack: ExitStack) -> None:
+def changing_a_hidden_record_returns_403(stack: ExitStack) -> None:
     replace_function(
         stack,
         current_record,
         "lock_current_record",
-        partial(raise_forbidden, lambda change, sys_id, *rest: (change.table.name, sys_id)),
+        partial(raise_forbidden, lambda change, sys_id, *args: (change.table.name, sys_id)),
     )
 
 
-def raise_forbidden(locate_record: Callable[..., tuple[str, str]], original: Any, *positional: Any) -> Any:
+def raise_forbidden(locate_record: Callable[..., tuple[str, str]], original: Any, *args: Any) -> Any:
     try:
-        return original(*positional)
+        return original(*args)
     except NotFound as error:
-        if error.code == "record_not_found" and row_count(*locate_record(*positional)):
+        if error.code == "record_not_found" and row_count(*locate_record(*args)):
             raise AccessDenied from None
         raise

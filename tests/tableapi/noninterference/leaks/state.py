@@ -1,4 +1,4 @@
-"""Leaks of state that requests leave behind: stored answers, deferred records, the deletion log."""
+"""Leaks of stored answers, deferred records and the deletion log."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from tests.tableapi.noninterference.leaks.switch import leak, replace_function
 
 @leak("B24", finder="shared_state")
 def callers_share_their_idempotency_keys(stack: ExitStack) -> None:
-    replace_function(stack, idempotency, "_identity", call_without_caller)
+    replace_function(stack, idempotency, "_identity", identity_without_caller)
 
 
-def call_without_caller(original: Any, *rest: Any) -> dict[str, Any]:
-    return {**original(*rest), "caller": ""}
+def identity_without_caller(original: Any, *args: Any) -> dict[str, Any]:
+    return {**original(*args), "caller": ""}
 
 
 @leak("B24", finder="shared_state")
-def stored_answer_is_for_everybody_who_sends_the_same(stack: ExitStack) -> None:
+def stored_answers_are_shared_by_equal_requests(stack: ExitStack) -> None:
     def hash_without_roles(original: Any, request: Any) -> str:
         return hashlib.sha256(django_request(request).body).hexdigest()
 
-    replace_function(stack, idempotency, "_identity", call_without_caller)
+    replace_function(stack, idempotency, "_identity", identity_without_caller)
     replace_function(stack, idempotency, "_request_hash", hash_without_roles)
 
 
 @leak("B24", finder="shared_state")
-def deferred_record_is_refused_while_others_wait(stack: ExitStack) -> None:
-    def refuse_second_record(original: Any, change: Any, *rest: Any) -> Any:
+def deferred_record_is_refused_while_others_are_queued(stack: ExitStack) -> None:
+    def refuse_second_record(original: Any, change: Any, *args: Any) -> Any:
         if DeferredRecord.objects.filter(table=change.table.name).exists():
             raise Conflict("Another record of this table is being created.")
-        return original(change, *rest)
+        return original(change, *args)
 
     replace_function(stack, create, "_defer", refuse_second_record)
 

@@ -1,4 +1,4 @@
-"""The list of leaks, and how one is switched on."""
+"""Registers leaks and switches them on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ InstallFunction = Callable[[ExitStack], None]
 
 @dataclass(frozen=True)
 class Leak:
-    """`finder` is the check that detects it: see FINDERS in `test_leaks`."""
+    """`finder` is the check that detects the leak; see FINDERS in `test_leaks`."""
 
     install: InstallFunction
     cases: tuple[str, ...]
@@ -44,17 +44,17 @@ def active_leak(name: str) -> Iterator[None]:
 
 
 def replace_function(stack: ExitStack, owner: Any, name: str, replacement: Callable[..., Any]) -> None:
-    """Replace a function. The replacement gets the original function, then its arguments."""
+    """Replace a function. The replacement is called with the original function and its arguments."""
     original = getattr(owner, name)
 
-    def call_wrapped(*positional: Any, **named: Any) -> Any:
-        return replacement(original, *positional, **named)
+    def call_wrapped(*args: Any, **kwargs: Any) -> Any:
+        return replacement(original, *args, **kwargs)
 
     stack.enter_context(patch.object(owner, name, call_wrapped))
 
 
-def with_all_permissions(original: Any, permissions: Any, *rest: Any, **named: Any) -> Any:
-    return original(RuleScope(permissions.catalogue), *rest, **named)
+def with_full_scope(original: Any, scope: Any, *args: Any, **kwargs: Any) -> Any:
+    return original(RuleScope(scope.catalogue), *args, **kwargs)
 
 
 def without_guard(path: ResolvedPath) -> ResolvedPath:

@@ -17,16 +17,16 @@ from tableapi.catalogue.definitions import DELETE, SYS_COLUMNS, WRITE, Table
 from tableapi.query import read_plan
 from tableapi.query.expressions import ALWAYS
 from tableapi.write import (
-    changes,
     column_errors,
     current_record,
     designed_records,
     payload,
     permission_queries,
     references,
+    value_changes,
     write_request,
 )
-from tests.tableapi.noninterference.leaks.switch import leak, replace_function, with_all_permissions
+from tests.tableapi.noninterference.leaks.switch import leak, replace_function, with_full_scope
 
 
 @leak("B30")
@@ -39,23 +39,23 @@ def reference_to_a_hidden_record_is_accepted(stack: ExitStack) -> None:
         stack,
         permission_queries,
         "count_readable_statement",
-        lambda original, permissions, target, **named: original(AllRecords(), target, **named),
+        lambda original, permissions, target, **kwargs: original(AllRecords(), target, **kwargs),
     )
 
 
 @leak("B23", finder="write_checks")
 def single_statement_ignores_the_rules(stack: ExitStack) -> None:
-    replace_function(stack, permission_queries, "rule_conditions", lambda original, text, decisions, record: [])
+    replace_function(stack, permission_queries, "rule_conditions", lambda original, builder, decisions, record: [])
 
 
 @leak("B29")
-def hidden_value_sent_as_stored_counts_as_unchanged(stack: ExitStack) -> None:
+def hidden_value_that_equals_the_sent_one_counts_as_unchanged(stack: ExitStack) -> None:
     replace_function(
         stack,
-        changes,
+        value_changes,
         "changed_value",
-        lambda original, change, column, value, stored_value, **named: original(
-            change, column, value, replace(stored_value, is_readable=True), **named
+        lambda original, change, column, value, stored_value, **kwargs: original(
+            change, column, value, replace(stored_value, is_readable=True), **kwargs
         ),
     )
 
@@ -66,13 +66,13 @@ def replacing_a_record_clears_hidden_values(stack: ExitStack) -> None:
         columns = {column: replace(value, is_readable=True) for column, value in current.columns.items()}
         return original(table, sent_values, replace(current, columns=columns), moment)
 
-    replace_function(stack, changes, "defaults_for_omitted", clear_hidden_values)
+    replace_function(stack, value_changes, "defaults_for_omitted", clear_hidden_values)
 
 
 @leak("B24")
 def write_returns_every_column(stack: ExitStack) -> None:
     def return_every_column(original: Any, change: Any) -> Any:
-        with patch.object(read_plan, "_output_field", partial(with_all_permissions, read_plan._output_field)):
+        with patch.object(read_plan, "_output_field", partial(with_full_scope, read_plan._output_field)):
             return original(change)
 
     replace_function(stack, write_request, "prepare_reader", return_every_column)
@@ -89,7 +89,7 @@ def deletion_reveals_hidden_references(stack: ExitStack) -> None:
                     )
                     (count,) = cursor.fetchone()
                 if count:
-                    raise Conflict(f"{count} records of {column.owner} need this one.", code="referenced")
+                    raise Conflict(f"{count} records of {column.owner} refer to this record.", code="referenced")
         original(catalogue, table, sys_id)
 
     replace_function(stack, references, "clear_references", count_references)
@@ -133,7 +133,7 @@ def every_column_of_a_record_can_be_updated(stack: ExitStack) -> None:
 
 @leak("B25", finder="write_checks")
 def record_is_not_checked_after_the_write(stack: ExitStack) -> None:
-    replace_function(stack, current_record, "check_allowed", lambda original, *rest: None)
+    replace_function(stack, current_record, "check_allowed", lambda original, *args: None)
 
 
 @leak("B26", finder="write_checks")
@@ -146,8 +146,8 @@ def creator_of_a_record_is_taken_from_the_body(stack: ExitStack) -> None:
             replace(change, body={name: value for name, value in change.body.items() if name not in SYS_COLUMNS})
         )
 
-    def insert_with_sent_creator(original: Any, catalogue: Any, table: Table, *rest: Any) -> str:
-        sys_id = str(original(catalogue, table, *rest))
+    def insert_with_sent_creator(original: Any, catalogue: Any, table: Table, *args: Any) -> str:
+        sys_id = str(original(catalogue, table, *args))
         if isinstance(sent_values["creator"], str):
             root = table.lineage[-1]
             with connection.cursor() as cursor:

@@ -1,6 +1,6 @@
-"""Finds in the change log whom to notify: log behind the position → people → rows of `sys_notification`.
+"""Scans the change log for changes that users are notified of, and creates rows of `sys_notification`.
 
-A change notifies a person once, by the first reason that applies, and never whoever made it.
+A change notifies a user at most once, for the first reason that applies, and never the user who made it.
 """
 
 from collections.abc import Iterator
@@ -23,27 +23,27 @@ from tableapi.models import Notification
 
 BATCH_SIZE = 1_000
 MAX_BATCHES = 20
-# A transaction can be this much older than its last change.
+# Changes of transactions that run for longer than this create no notifications.
 MAX_TRANSACTION_AGE = timedelta(days=1)
 RETENTION_PERIOD = timedelta(days=90)
 
-# The first run begins with the changes that follow.
-BEGIN = f"""
+# The first run starts at the current end of the log.
+INSERT_POSITION = f"""
     INSERT INTO public.sys_notification_position (id, database, transaction, change_id, at)
     VALUES (1, {DATABASE}, pg_snapshot_xmin(pg_current_snapshot())::text, 0, now()) ON CONFLICT (id) DO NOTHING
 """
-# A restore gives all changes of the backup this transaction. They are in the past.
-RESTORED = f"""
+# After a restore, all restored changes have transaction 3. They are skipped.
+RESET_POSITION = f"""
     UPDATE public.sys_notification_position
     SET database = {DATABASE}, transaction = '3', change_id = 9223372036854775807, at = now()
     WHERE database <> {DATABASE}
 """
-LOCK = "SELECT transaction, change_id, at FROM public.sys_notification_position"
-MOVE = """
+POSITION = "SELECT transaction, change_id, at FROM public.sys_notification_position"
+MOVE_POSITION = """
     UPDATE public.sys_notification_position SET transaction = %(transaction)s, change_id = %(change)s,
         at = CASE WHEN %(is_full)s THEN at ELSE now() END
 """
-FIND = f"""
+CREATE_NOTIFICATIONS = f"""
     WITH change AS MATERIALIZED (
         SELECT c.*, t.root FROM unnest(%(keys)s::varchar[], %(roots)s::varchar[]) t(key, root) CROSS JOIN LATERAL (
             SELECT transaction, id, at, table_key, record_id, operation, changed_by, old_values, new_values
@@ -52,7 +52,7 @@ FIND = f"""
               AND (transaction, id) > (%(transaction)s::text::xid8, %(change)s::bigint)
             ORDER BY transaction, id LIMIT {BATCH_SIZE}
         ) c ORDER BY c.transaction, c.id LIMIT {BATCH_SIZE}
-    ), found (user_id, priority, reason, change_id, table_key, record_id, comment_id) AS (
+    ), candidate (user_id, priority, reason, change_id, table_key, record_id, comment_id) AS (
         SELECT c.new_values ->> a.key, 1, 'assigned', c.id, c.root, c.record_id, NULL
         FROM change c JOIN unnest(%(assigned_tables)s::varchar[], %(assigned_keys)s::varchar[]) a(table_key, key)
           ON a.table_key = c.table_key AND c.new_values ->> a.key IS DISTINCT FROM c.old_values ->> a.key
@@ -79,7 +79,7 @@ FIND = f"""
         SELECT DISTINCT ON (u.sys_id, f.change_id) u.sys_id, f.change_id, f.reason, f.table_key, f.record_id,
             f.comment_id, c.at, CASE WHEN %(has_email)s AND coalesce(n.by_email, TRUE) AND u.email <> '' THEN now() END,
             0
-        FROM found f JOIN change c ON c.id = f.change_id JOIN public."user" u ON u.sys_id = f.user_id AND u.active
+        FROM candidate f JOIN change c ON c.id = f.change_id JOIN public."user" u ON u.sys_id = f.user_id AND u.active
           LEFT JOIN public.accounts_notification_choice n ON n.user_id = u.sys_id
         WHERE u.sys_id IS DISTINCT FROM c.changed_by AND (n.reasons IS NULL OR f.reason = ANY (n.reasons))
         ORDER BY u.sys_id, f.change_id, f.priority, f.comment_id
@@ -90,47 +90,48 @@ FIND = f"""
 
 
 def notify_of_changes() -> None:
-    """Each batch in one transaction with the position, so that nothing is lost or notified twice."""
+    """Process new changes in batches, each in one transaction with the position, so that none is lost or repeated."""
     catalogue = catalogue_loader.reload_if_changed()
     for _ in range(MAX_BATCHES):
-        if not _notify_of_batch(catalogue):
+        if not _process_batch(catalogue):
             return
 
 
-def delete_old() -> None:
+def delete_old_notifications() -> None:
     rows = Notification.objects.filter(created_at__lt=Now() - RETENTION_PERIOD)
     rows._raw_delete(rows.db)  # nothing refers to them
 
 
-def _notify_of_batch(catalogue: Catalogue) -> bool:
-    """Whether there may be more."""
+def _process_batch(catalogue: Catalogue) -> bool:
+    """Process one batch and return whether there may be more."""
     with transaction.atomic():
-        if not run_named_sql(f"{LOCK} FOR UPDATE SKIP LOCKED", {}).rows():  # the first run, or another worker is at it
-            run_named_sql(BEGIN, {})
+        if not run_named_sql(f"{POSITION} FOR UPDATE SKIP LOCKED", {}).rows():  # first run, or locked by another worker
+            run_named_sql(INSERT_POSITION, {})
             return False
-        run_named_sql(RESTORED, {})
-        ((start_transaction, start_change, at),) = run_named_sql(LOCK, {}).rows()
+        run_named_sql(RESET_POSITION, {})
+        ((start_transaction, start_change, at),) = run_named_sql(POSITION, {}).rows()
         start = {"transaction": start_transaction, "change": start_change, "at": at, "max_age": MAX_TRANSACTION_AGE}
-        rows = run_named_sql(FIND, _tables(catalogue) | start | {"has_email": bool(settings.EMAIL_HOST)}).rows()
+        parameters = _table_parameters(catalogue) | start | {"has_email": bool(settings.EMAIL_HOST)}
+        rows = run_named_sql(CREATE_NOTIFICATIONS, parameters).rows()
         last_transaction, last_change, count = next(iter(rows), (start_transaction, start_change, 0))
         is_full = count == BATCH_SIZE
-        run_named_sql(MOVE, {"transaction": last_transaction, "change": last_change, "is_full": is_full})
+        run_named_sql(MOVE_POSITION, {"transaction": last_transaction, "change": last_change, "is_full": is_full})
     return bool(is_full)
 
 
-def _tables(catalogue: Catalogue) -> dict[str, Any]:
+def _table_parameters(catalogue: Catalogue) -> dict[str, Any]:
     tables = list(catalogue.tables.values())
-    assigned = list(_assignment_columns(catalogue))
+    assignment_columns = list(_assignment_columns(catalogue))
     return {
         "keys": [table_key(table) for table in tables],
         "roots": [root_key(catalogue, table) for table in tables],
-        "assigned_tables": [table for table, _ in assigned],
-        "assigned_keys": [key for _, key in assigned],
+        "assigned_tables": [table for table, _ in assignment_columns],
+        "assigned_keys": [key for _, key in assignment_columns],
     }
 
 
 def _assignment_columns(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
-    """The tables and columns, as the log names them, in which a record is assigned to a user."""
+    """Yield the table and column keys, as in the log, of columns that assign a record to a user."""
     names = properties.get(ASSIGNMENT_COLUMNS)
     for table in catalogue.tables.values():
         for column in (table.columns[name] for name in names if name in table.columns):

@@ -1,4 +1,4 @@
-"""The network between a host and a server: a TCP proxy in front of a Unix socket that can be disconnected."""
+"""A TCP proxy in front of the Unix socket of a server; disconnecting it simulates a network failure."""
 
 import socket
 import socketserver
@@ -10,7 +10,7 @@ from tests.config.stack import free_port
 
 
 class _Relay(socketserver.BaseRequestHandler):
-    server: "Wire"
+    server: "TcpProxy"
 
     def handle(self) -> None:
         with socket.socket(socket.AF_UNIX) as target:
@@ -34,7 +34,7 @@ def _forward(source: socket.socket, target: socket.socket) -> None:
             connection.shutdown(socket.SHUT_RDWR)
 
 
-class Wire(socketserver.ThreadingTCPServer):
+class TcpProxy(socketserver.ThreadingTCPServer):
     daemon_threads = True
     allow_reuse_address = True
 
@@ -48,7 +48,7 @@ class Wire(socketserver.ThreadingTCPServer):
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
     def is_connected(self, link: socket.socket) -> bool:
-        """Whether the link may be used; registers it, so that `disconnect` closes it."""
+        """Registers the connection, so that `disconnect` closes it; returns whether it may be used."""
         with self._lock:
             self._connections.add(link)
             return not self._is_disconnected
@@ -59,7 +59,7 @@ class Wire(socketserver.ThreadingTCPServer):
         super().shutdown_request(request)
 
     def disconnect(self) -> None:
-        """Closes every link, and each new one until `reconnect`."""
+        """Closes all connections, and refuses new ones until `reconnect` is called."""
         with self._lock:
             self._is_disconnected = True
             for connection in self._connections:

@@ -54,25 +54,25 @@ STOP_CLOCK_STATEMENT = f"""
 IGNORED_HEADERS = {"date", "x-request-id"}
 REQUEST_FACTORY = APIRequestFactory()
 CanonicalResponse = tuple[int, tuple[tuple[str, str], ...], bytes]
-# A response and its database statements, as different statements take different times.
+# A response and its database statements. Different statements would take different times.
 StepResult = tuple[Step, CanonicalResponse, list[str]]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference between the two databases."""
+    """A difference between the results of the two databases."""
 
     pair: Pair
     step: Step | None
-    one: Any
-    other: Any
+    first: Any
+    second: Any
 
     def __str__(self) -> str:
         rules = "\n".join(
             f"  {rule.operation} {rule.table}.{rule.column} {sorted(rule.roles)} {rule.condition}"
             for rule in self.pair.catalogue.rules
         )
-        return f"{self.step}\n{self.one}\n{self.other}\n{self.pair.caller}\n{rules}"
+        return f"{self.step}\n{self.first}\n{self.second}\n{self.pair.caller}\n{rules}"
 
 
 def stop_database_clock() -> None:
@@ -81,7 +81,7 @@ def stop_database_clock() -> None:
 
 
 def first_difference(seed: int) -> Difference | None:
-    """The first response, or else the final state, that differs between the two databases of this seed."""
+    """Return the first response, or else the final state, that differs between the two databases of this seed."""
     random = Random(seed)
     pair = pairs.make_pair(random)
     program = ProgramGenerator(random, pair).random_program()
@@ -89,11 +89,11 @@ def first_difference(seed: int) -> Difference | None:
         return None
     with stored_tables(pair):
         responses = []
-        for world in (pair.one, pair.other):
+        for world in (pair.first, pair.second):
             with rollback_afterwards(), active_catalogue(pair.catalogue):
                 insert_world(world)
-                caller_conversation = Conversation(pair.caller)
-                step_results = [response for step in program for response in caller_conversation.send_and_follow(step)]
+                conversation = Conversation(pair.caller)
+                step_results = [response for step in program for response in conversation.send_and_follow(step)]
                 responses.append(
                     (step_results, visible_values(read_back(pair.catalogue), pair.caller, moment(pair.caller.id)))
                 )
@@ -113,7 +113,7 @@ def first_difference(seed: int) -> Difference | None:
 
 @contextmanager
 def stored_tables(pair: Pair) -> Iterator[None]:
-    """The tables of the pair without records, the groups of its caller, who acts, and a clock that stands still."""
+    """Create the tables of the pair without records, and the caller's groups; act as the caller and stop the clock."""
     with (
         rollback_afterwards(),
         patch.object(context, "now", lambda: NOW),
@@ -131,7 +131,7 @@ def make_tables(pair: Pair) -> None:
         for column in columns_of(table):
             if column.type == "reference":
                 target = table_identifier(pair.catalogue.tables[column.reference or ""])
-                # Deferred, as a record may refer to one that only the other database has.
+                # Deferred, because a record may refer to one that only the other database has.
                 statements.append(
                     sql.SQL(
                         "ALTER TABLE {} ADD FOREIGN KEY ({}) REFERENCES {} (sys_id) ON DELETE SET NULL "
@@ -192,7 +192,7 @@ def open_conversation(pair: Pair) -> Iterator[Conversation]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(context, "now", lambda: NOW))
         stack.enter_context(acting_user.acting_as(pair.caller.id))
-        stack.enter_context(stored_world(pair.one))
+        stack.enter_context(stored_world(pair.first))
         store_groups(pair.caller)
         yield Conversation(pair.caller)
 
@@ -205,10 +205,10 @@ def send_step(step: Step, caller: Caller) -> HttpResponse:
         step.method, path, text, content_type=content_type, QUERY_STRING=query_string(step.params), headers=step.headers
     )
     view, url_parameters = (RECORD_VIEW, {"sys_id": step.sys_id}) if step.sys_id else (LIST_VIEW, {})
-    return answer_of(view, caller, request, table=step.table, **url_parameters)
+    return call_view(view, caller, request, table=step.table, **url_parameters)
 
 
-def answer_of(view: Any, caller: Caller, request: Any, **url_parameters: str) -> HttpResponse:
+def call_view(view: Any, caller: Caller, request: Any, **url_parameters: str) -> HttpResponse:
     user = User(sys_id=caller.id, login="somebody")
     user.role_names = caller.role_names
     with patch.object(JsonRequest, "user", user):
@@ -221,7 +221,7 @@ def send_to_view(
 ) -> HttpResponse:
     text = "" if body is None else json.dumps(body)
     request = REQUEST_FACTORY.generic(method, "/", text, content_type="application/json", QUERY_STRING=query)
-    return answer_of(view.as_view(), caller, request, **url_parameters)
+    return call_view(view.as_view(), caller, request, **url_parameters)
 
 
 def query_string(params: dict[str, str]) -> str:

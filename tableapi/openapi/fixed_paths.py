@@ -1,4 +1,4 @@
-"""The other paths of the Table API in the OpenAPI document, with the table name as a parameter. Pure."""
+"""Paths of the OpenAPI document that are the same for all tables: bulk, history, comments and others. Pure."""
 
 from system import errors
 from system.openapi import READ_ERRORS, Errors, Object, array_of, object_of, reference
@@ -21,17 +21,17 @@ FILE_BODY: Object = {"multipart/form-data": {"schema": object_of({"file": FILE_S
 MARK, NEW_COMMENT = json_content("Mark"), json_content("NewComment")
 
 HISTORY = json_success(reference("schemas", "History"), "The changes, newest first.", "Link")
-CHANGES = json_success(reference("schemas", "Changes"), "What has changed.", "Link", *RECORD_HEADERS)
+CHANGES = json_success(reference("schemas", "Changes"), "The changed records.", "Link", *RECORD_HEADERS)
 STATISTICS = json_success(reference("schemas", "Statistics"), "One entry for each group.")
-BATCH_DONE = json_success(reference("schemas", "BatchDone"))
+BATCH_RESULT = json_success(reference("schemas", "BatchResult"))
 CONTENT: Object = {"200": {"description": "The file.", "content": FILE}}
 
 
 def _write(
-    operation_id: str, summary: str, body: str, result: str = "BulkWritten", parameters: Names = BULK_PARAMETERS
+    operation_id: str, summary: str, body: str, result: str = "BulkResult", parameters: Names = BULK_PARAMETERS
 ) -> Operation:
     schema = reference("schemas", result)
-    success = json_success(schema) | json_success(schema, "Everything was created.", status="201")
+    success = json_success(schema) | json_success(schema, "All records were created.", status="201")
     return Operation(operation_id, summary, success, parameters, BULK_ERRORS, json_content(body))
 
 
@@ -50,44 +50,44 @@ def _entry(
 
 OPERATIONS: dict[tuple[str, str], Operation] = {
     ("post", "/rest/v1/bulk/{tableName}"): _write("bulk_create", "Create many records", "NewRecords"),
-    ("patch", "/rest/v1/bulk/{tableName}"): _write("bulk_change", "Change many records", "ChangedRecords"),
-    ("delete", "/rest/v1/bulk/{tableName}"): _write("bulk_delete", "Delete many records", "DeletedRecords"),
+    ("patch", "/rest/v1/bulk/{tableName}"): _write("bulk_change", "Update many records", "BulkUpdate"),
+    ("delete", "/rest/v1/bulk/{tableName}"): _write("bulk_delete", "Delete many records", "BulkDeletion"),
     ("post", "/rest/v1/upsert/{tableName}"): _write(
         "record_upsert", "Create or update a record by a unique column", "NewValues", "Records", UPSERT_PARAMETERS
     ),
     ("post", "/rest/v1/batch"): Operation(
-        "batch_run", "Run many requests", BATCH_DONE, (), BULK_ERRORS, json_content("Batch")
+        "batch_run", "Run many requests", BATCH_RESULT, (), BULK_ERRORS, json_content("Batch")
     ),
     ("get", f"{RECORD}/history"): Operation("history_read", "Read the history of a record", HISTORY, PAGE_PARAMETERS),
     ("get", "/rest/v1/changes/{tableName}"): Operation(
-        "changes_read", "Read the changes of a table", CHANGES, FEED_PARAMETERS, FEED_ERRORS
+        "changes_read", "Read the changes to a table", CHANGES, FEED_PARAMETERS, FEED_ERRORS
     ),
     ("get", "/rest/v1/stats/{tableName}"): Operation(
         "statistics_read", "Read statistics of a table", STATISTICS, STATISTICS_PARAMETERS
     ),
     ("get", f"{RECORD}/comments"): _page("comments_list", "Read the comments of a record", "Comment"),
     ("post", f"{RECORD}/comments"): _entry("comments_create", "Comment on a record", "Comment", NEW_COMMENT, "201"),
-    ("patch", f"{RECORD}/comments/{{entry}}"): _entry("comments_update", "Change your comment", "Comment", NEW_COMMENT),
-    ("delete", f"{RECORD}/comments/{{entry}}"): _entry("comments_delete", "Delete your comment", "Identified"),
+    ("patch", f"{RECORD}/comments/{{entry}}"): _entry("comments_update", "Edit your comment", "Comment", NEW_COMMENT),
+    ("delete", f"{RECORD}/comments/{{entry}}"): _entry("comments_delete", "Delete your comment", "EntryId"),
     ("get", f"{RECORD}/attachments"): _page("attachments_list", "List the attachments of a record", "Attachment"),
     ("post", f"{RECORD}/attachments"): _entry(
         "attachments_create", "Attach a file", "Attachment", FILE_BODY, "201", ("fileName",)
     ),
-    ("delete", f"{RECORD}/attachments/{{entry}}"): _entry("attachments_delete", "Delete an attachment", "Identified"),
+    ("delete", f"{RECORD}/attachments/{{entry}}"): _entry("attachments_delete", "Delete an attachment", "EntryId"),
     ("get", f"{RECORD}/attachments/{{entry}}/content"): Operation(
         "attachments_content", "Read the content of an attachment", CONTENT
     ),
-    ("get", f"{RECORD}/followers/me"): _entry("followers_read", "Read whether you follow a record", "Following"),
+    ("get", f"{RECORD}/followers/me"): _entry("followers_read", "Check whether you follow a record", "Following"),
     ("put", f"{RECORD}/followers/me"): _entry("followers_add", "Follow a record", "Following"),
     ("delete", f"{RECORD}/followers/me"): _entry("followers_remove", "Stop following a record", "Following"),
     ("get", "/rest/v1/notifications"): _page("notifications_list", "Read your notifications", "Notification", "unread"),
     ("patch", "/rest/v1/notifications"): _entry("notifications_mark_all", "Mark all as read or unread", "Mark", MARK),
     ("patch", "/rest/v1/notifications/{entry}"): _entry(
-        "notifications_mark", "Mark as read or unread", "Notification", MARK
+        "notifications_mark", "Mark a notification as read or unread", "Notification", MARK
     ),
     ("post", "/rest/v1/restore/{entry}"): _entry(
         "record_restore", "Restore a deleted record", "Restored", status="201"
     ),
 }
-# The views of these paths are described here.
+# drf-spectacular skips the views of these paths.
 PATH_PREFIXES = tuple(path.partition("{")[0] for _, path in OPERATIONS)
