@@ -128,4 +128,4 @@ def _require_right(user: User, collection: Collection | None, right: Right, miss
 
 
 def _not_found_error(name: str, field: str) -> NotFound:
-    return NotFound(f"There is no collection {name[:MAX_NAME_LENGTH]}.", field=field)
+    return NotFound(f'There is no collection named "{name[:MAX_NAME_LENGTH]}".', field=field)

@@ -43,14 +43,14 @@ class ApiReference(View):
         return response
 
 
-REDOC_BUNDLE = "drf_spectacular_sidecar/redoc/bundles/redoc.standalone.js"
+REDOC_BUNDLE_PATH = "drf_spectacular_sidecar/redoc/bundles/redoc.standalone.js"
 # The bundle loads its vendor's logo from another host. It is replaced, because pages load nothing from other hosts.
 EXTERNAL_LOGO_URL = "https://cdn.redoc.ly/redoc/logo-mini.svg"
 
 
 @cache
 def redoc_bundle() -> str:
-    path = finders.find(REDOC_BUNDLE)
+    path = finders.find(REDOC_BUNDLE_PATH)
     return Path(str(path)).read_text(encoding="utf-8").replace(EXTERNAL_LOGO_URL, static("servicebase/logo.svg"))
 
 

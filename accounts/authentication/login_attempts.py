@@ -11,6 +11,7 @@ import ipaddress
 import math
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -88,24 +89,28 @@ class MemoryCounters:
         self.lock = threading.Lock()
         self.counters: dict[str, tuple[float, int]] = {}
 
-    def count(self, key: str, limit: int) -> None:
-        window_s = FAILURE_WINDOW.total_seconds()
+    def count(self, limits: Mapping[str, int]) -> None:
+        """Counts an attempt for all keys, or for none if one has reached its limit."""
+        now, window_s = time.monotonic(), FAILURE_WINDOW.total_seconds()
         with self.lock:
-            started_at, count = self.counters.get(key, (time.monotonic(), 0))
-            if time.monotonic() - started_at > window_s:
-                started_at, count = time.monotonic(), 0
+            counters = {key: self.counters.get(key, (now, 0)) for key in limits}
+            for key, (started_at, count) in counters.items():
+                wait_s = math.ceil(started_at + window_s - now)
+                if wait_s <= 0:
+                    counters[key] = now, 0
+                elif count >= limits[key]:
+                    message = f"{TOO_MANY_ATTEMPTS} Try again in {format_minutes(wait_s)}."
+                    raise TooManyRequests(message, retry_after_s=wait_s)
             if len(self.counters) >= MAX_MEMORY_COUNTERS:
                 self.counters.clear()
-            self.counters[key] = started_at, min(count + 1, limit + 1)
-        if count >= limit:
-            wait_s = math.ceil(started_at + window_s - time.monotonic())
-            raise TooManyRequests(
-                f"{TOO_MANY_ATTEMPTS} Try again in {format_minutes(wait_s)}.", retry_after_s=max(1, wait_s)
-            )
+            self.counters |= {key: (started_at, count + 1) for key, (started_at, count) in counters.items()}
 
-    def clear(self, key: str) -> None:
+    def record_success(self, attempt: "PasswordAttempt") -> None:
         with self.lock:
-            self.counters.pop(key, None)
+            self.counters.pop(attempt.pair_key, None)
+            started_at, count = self.counters.get(attempt.address_key, (0.0, 0))
+            if count:
+                self.counters[attempt.address_key] = started_at, count - 1
 
 
 MEMORY_COUNTERS = MemoryCounters()
@@ -148,12 +153,11 @@ class PasswordAttempt:
         except OperationalError as error:
             if not is_disk_full(error):
                 raise
-            for key, limit in limits:
-                MEMORY_COUNTERS.count(key, limit)
+            MEMORY_COUNTERS.count(dict(limits))
 
     def record_success(self) -> None:
         """Clears the pair's failures, but only this attempt of the address, so that password spraying still counts."""
-        MEMORY_COUNTERS.clear(self.pair_key)
+        MEMORY_COUNTERS.record_success(self)
         try:
             FailedAttempts.objects.filter(key=self.pair_key).delete()
             FailedAttempts.objects.filter(key=self.address_key, count__gt=0).update(count=models.F("count") - 1)

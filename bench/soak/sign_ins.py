@@ -61,27 +61,27 @@ class Browser:
             if start_response.status != 302:
                 raise SystemExit(f"the start of a sign-in was answered with {start_response.status}")
             callback_url = urlsplit(idp.authorize(start_response.headers["Location"]))
-            code = self.finish_sign_in(f"{callback_url.path}?{callback_url.query}", deadline)
-            if not code:
+            refusal_code = self.finish_sign_in(f"{callback_url.path}?{callback_url.query}", deadline)
+            if not refusal_code:
                 return time.monotonic() - started_at
-            self.restart_reasons.append(code)
+            self.restart_reasons.append(refusal_code)
         raise SystemExit("a sign-in did not finish")
 
     def finish_sign_in(self, path: str, deadline: float) -> str:
-        """Requests the callback; returns the code of a refusal that asks for another sign-in, or "" after a sign-in."""
+        """Requests the callback; returns "" after a sign-in, else the code of a refusal that needs another one."""
         is_retry = False
         while time.monotonic() < deadline:
             response, page = self.get(path)
             if response.status == 302:
                 return ""
-            code = "".join(REFUSAL_CODE.findall(page)[:1])
+            refusal_code = "".join(REFUSAL_CODE.findall(page)[:1])
             # A state can be used once. The database may have failed after the state was used and before the sign-in.
-            if is_retry and code == "state_unknown":
-                return code
+            if is_retry and refusal_code == "state_unknown":
+                return refusal_code
             if response.status != 503:
-                raise SystemExit(f"a sign-in was answered with {response.status} {code}")
+                raise SystemExit(f"a sign-in was answered with {response.status} {refusal_code}")
             if "Retry-After" not in response.headers:
-                return code
+                return refusal_code
             time.sleep(int(response.headers["Retry-After"]))
             is_retry = True
         return "late"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 # Statuses that ask for a retry during an outage, and the value that stands for no response.
 RETRY_STATUSES = frozenset({429, 503})
 NO_RESPONSE = 0
-# Time after an outage in which connections are reopened, and cached states of other parts expire.
+# After an outage, the time for connections to be reopened and for cached component states to expire.
 SETTLING_TIME_S = 3.0
 
 

@@ -40,7 +40,7 @@ class Product:
         inherited_env = {key: value for key, value in os.environ.items() if not key.startswith(("SVC_", "DJANGO_"))}
         for key in ("DATABASE_URL", "DATABASE_REPLICA_URL", "REDIS_URL", "VIRTUAL_ENV"):
             inherited_env.pop(key, None)
-        # Production settings, because log lines and checks of the development mode have other costs.
+        # Production settings, because logging and checks in development mode would distort the measurements.
         self.env = {
             **inherited_env,
             "SVC_ENV": "production",

@@ -69,7 +69,7 @@ def check_case(case: Case, current: Product, baseline: Product) -> None:
         elif [row.get("sys_id", row.get("number")) for row in rows] != [
             row.get("sys_id", row.get("number")) for row in baseline_rows
         ]:
-            raise SystemExit(f"{case.name}: {path} returns other records than before")
+            raise SystemExit(f"{case.name}: {path} returns different records from the baseline")
         elif columns := differing_columns(rows, baseline_rows):
             print(f"note: {case.name} responses differ in {', '.join(sorted(columns))}", flush=True)
             return

@@ -135,7 +135,7 @@ class CollectionAdmin(HistoryAdmin):
         return super().history_form_view(request, object_id, version_id, extra_context)
 
     def _require_readable(self, request: HttpRequest, object_id: str) -> None:
-        """Raises NotFound unless the user can read the collection; Django's history pages do not use `get_queryset`."""
+        """Raises NotFound unless the user can read the collection; the history pages alone would show others too."""
         if self.get_object(request, object_id) is None:
             raise NotFound
 

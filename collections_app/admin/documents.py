@@ -79,8 +79,8 @@ class DocumentAdmin(ReadOnlyAdmin):
     ordering = ("-id",)
     list_per_page = 50
     fields = (
-        "doc_id_text", "collection", "edit_link", "filename", "download_link", "state", "error", "warnings", "format",
-        "size", "pages", "chunks", "sha256", "metadata", "loaded_by", "loaded_at", "generation",
+        "display_doc_id", "collection", "edit_link", "filename", "download_link", "state", "error", "warnings",
+        "format", "size", "pages", "chunks", "sha256", "metadata", "loaded_by", "loaded_at", "generation",
     )  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Document]:
@@ -93,7 +93,7 @@ class DocumentAdmin(ReadOnlyAdmin):
         return document.page_title()
 
     @admin.display(description="Document ID", ordering="doc_id")
-    def doc_id_text(self, document: Document) -> str:
+    def display_doc_id(self, document: Document) -> str:
         return breakable_html(document.doc_id)
 
     @admin.display(description="Actions")

@@ -131,11 +131,11 @@ def strip_span(text: str, start: int, end: int) -> tuple[int, int]:
 
 @cache
 def splitter_class() -> Any:
-    """Returns a subclass of LangChain's splitter whose own merging tracks the offsets of the parts.
+    """Returns a subclass of LangChain's splitter that merges the parts itself and tracks their offsets.
 
-    To find offsets, the library searches for each passage in the text (`add_start_index`). If a text repeats itself, it
-    may find an earlier occurrence and leave some text in no passage. Its merging also takes quadratic time for short
-    words. The resulting passages are the same.
+    To find offsets, the library searches the text for each passage (`add_start_index`). In repetitive text, it can find
+    an earlier occurrence, so that some text is in no passage. Its merging also takes quadratic time for short words.
+    The subclass splits texts at the same places.
     """
     # This import takes 0.4 s and 28 MB, so it is left to the processes that load documents.
     from langchain_text_splitters import RecursiveCharacterTextSplitter  # noqa: PLC0415

@@ -95,7 +95,7 @@ def delete_collection(collection: Collection, check: Callable[[Collection], None
     with transaction.atomic():
         locked_collection = Collection.objects.select_for_update().filter(pk=collection.pk, deleted_at=None).first()
         if locked_collection is None:
-            raise NotFound(f"There is no collection {collection.name}.", field="collection_name")
+            raise NotFound(f'There is no collection named "{collection.name}".', field="collection_name")
         if check is not None:
             check(locked_collection)
         document_count = Document.objects.filter(collection=locked_collection, deleted_at=None).count()

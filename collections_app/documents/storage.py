@@ -138,7 +138,7 @@ def _lock_content_and_doc_id(collection_id: str, sha256: str, doc_id: str | None
 
 def _lock_collection(collection: Collection) -> None:
     if not deletion.lock_against_deletion(collection):
-        raise NotFound(f"There is no collection {collection.name}.", field="collection_name")
+        raise NotFound(f'There is no collection named "{collection.name}".', field="collection_name")
 
 
 def _find_or_create_version(

@@ -125,8 +125,8 @@ class LocalProvider:
         self._model = model
         self.dimensions = model.dimensions
 
-    def embed_documents(self, texts: Sequence[str], *, within_s: float | None = None) -> Vectors:
-        """Embeds the texts. Ignores `within_s`, because a local model is always fast enough."""
+    def embed_documents(self, texts: Sequence[str], *, timeout_s: float | None = None) -> Vectors:
+        """Embeds the texts. Ignores `timeout_s`, because a local model is always fast enough."""
         return self._embed([self._model.document_prefix + vector_checks.sendable_text(text) for text in texts])
 
     def embed_query(self, text: str) -> list[float]:

@@ -86,10 +86,10 @@ class OpenAIProvider:
         self._sends_dimensions = sends_dimensions
         self._get_pool = get_pool
 
-    def embed_documents(self, texts: Sequence[str], *, within_s: float | None = None) -> Vectors:
+    def embed_documents(self, texts: Sequence[str], *, timeout_s: float | None = None) -> Vectors:
         pool = self._get_pool()
         limits = pool.limits
-        deadline = time.monotonic() + min(within_s or limits.total_s, limits.total_s)
+        deadline = time.monotonic() + min(timeout_s or limits.total_s, limits.total_s)
         batches = split_batches([vector_checks.sendable_text(text) for text in texts], limits.batch_size)
         cancellation = threading.Event()
         futures = [

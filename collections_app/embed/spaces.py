@@ -136,14 +136,14 @@ class Embedder:
         self._space = space
         self._breaker = circuit_breaker(space.pk)
 
-    def embed_documents(self, texts: Sequence[str], *, within_s: float | None = None) -> Vectors:
+    def embed_documents(self, texts: Sequence[str], *, timeout_s: float | None = None) -> Vectors:
         """Return a vector of length 1 for each text, in order. After a failure the provider is not called until the
         error's `retry_after_s` has passed."""
         if not texts:
             return []
         self._breaker.check_load_allowed()
         try:
-            vectors = self._embed(texts, within_s)
+            vectors = self._embed(texts, timeout_s)
         except (EmbeddingUnavailable, EmbeddingRefused) as error:
             if not error.is_about_texts:
                 self._breaker.record_load_failure(error)
@@ -165,18 +165,18 @@ class Embedder:
         self._breaker.record_search_success()
         return vector
 
-    def _embed(self, texts: Sequence[str], within_s: float | None) -> Vectors:
+    def _embed(self, texts: Sequence[str], timeout_s: float | None) -> Vectors:
         provider = _provider(self._space)
-        deadline = None if within_s is None else time.monotonic() + within_s
-        self._compare_probe(provider, within_s)
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        self._compare_probe(provider, timeout_s)
         remaining_s = None if deadline is None else max(0.01, deadline - time.monotonic())
-        return provider.embed_documents(texts, within_s=remaining_s)
+        return provider.embed_documents(texts, timeout_s=remaining_s)
 
-    def _compare_probe(self, provider: Provider, within_s: float | None) -> None:
+    def _compare_probe(self, provider: Provider, timeout_s: float | None) -> None:
         if time.monotonic() < _state.trusted_until.get(self._space.pk, 0.0):
             return
         try:
-            (vector,) = provider.embed_documents([PROBE_TEXT], within_s=within_s)
+            (vector,) = provider.embed_documents([PROBE_TEXT], timeout_s=timeout_s)
         except EmbeddingRefused as error:
             if error.is_about_texts:
                 raise EmbeddingMisconfigured(PROBE_REFUSED_MESSAGE) from None

@@ -92,8 +92,10 @@ def split_text(version: Version, remaining_s: float) -> None:
 
 def embed_batch(version: Version, remaining_s: float) -> None:
     collection = version.collection
-    within_s = min(max(remaining_s, MIN_EMBEDDING_S), MAX_EMBEDDING_S)
-    batch = chunk_vectors.embed_next_batch(version, collection.space, within_s) or _next_space_batch(version, within_s)
+    timeout_s = min(max(remaining_s, MIN_EMBEDDING_S), MAX_EMBEDDING_S)
+    batch = chunk_vectors.embed_next_batch(version, collection.space, timeout_s) or _next_space_batch(
+        version, timeout_s
+    )
     if batch is None:
         if not publish_version(version, VersionState.READY, remaining_s):
             leases.record_progress(version, embedded_to={})  # a chunk before this position has no vector: start over
@@ -124,13 +126,13 @@ def _extract_content(version: Version, remaining_s: float) -> extract.Extraction
         raise
 
 
-def _next_space_batch(version: Version, within_s: float) -> chunk_vectors.VectorBatch | None:
+def _next_space_batch(version: Version, timeout_s: float) -> chunk_vectors.VectorBatch | None:
     """Embeds a batch for the next space of the collection, if it has one. Failures are left to the re-embedding."""
     space = version.collection.next_space
     if space is None:
         return None
     try:
-        return chunk_vectors.embed_next_batch(version, space, within_s)
+        return chunk_vectors.embed_next_batch(version, space, timeout_s)
     except (EmbeddingUnavailable, EmbeddingRefused) as error:
         logger.warning("next_space_skipped", version=version.pk, kind=type(error).__name__)
         return None

@@ -60,13 +60,13 @@ def process_version(version_id: int, lease_token: UUID, *, deadline: float, is_a
     return _read_state(version_id)
 
 
-def process_in_request(result: StoreResult, *, within_s: float = REQUEST_BUDGET_S) -> Version:
+def process_in_request(result: StoreResult, *, timeout_s: float = REQUEST_BUDGET_S) -> Version:
     """Processes a stored document while the request has time; the worker does the rest."""
     if result.lease_token is None:
         return result.version
     try:
         state = process_version(
-            result.version.pk, result.lease_token, deadline=time.monotonic() + within_s, is_awaited=True
+            result.version.pk, result.lease_token, deadline=time.monotonic() + timeout_s, is_awaited=True
         )
         if state in UNFINISHED_STATES:
             worker_signals.request_processing()

@@ -63,13 +63,13 @@ class VectorBatch:
         return self.rows[-1].version_id, self.rows[-1].number
 
 
-def embed_next_batch(version: Version, space: EmbeddingSpace, within_s: float) -> VectorBatch | None:
+def embed_next_batch(version: Version, space: EmbeddingSpace, timeout_s: float) -> VectorBatch | None:
     """Embeds the next chunks without a vector, or returns None. It calls a provider: use it outside transactions."""
     last_position = (version.pk, version.embedded_to.get(str(space.pk), -1))
     rows = chunks_to_embed([version.pk], space.pk, limit=CHUNK_BATCH_SIZE, after=last_position)
     if not rows:
         return None
-    vectors = Embedder(space).embed_documents([row.indexed_text for row in rows], within_s=within_s)
+    vectors = Embedder(space).embed_documents([row.indexed_text for row in rows], timeout_s=timeout_s)
     return VectorBatch(space=space, rows=rows, vectors=vectors)
 
 

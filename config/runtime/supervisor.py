@@ -86,7 +86,7 @@ class Supervisor:
                 self._tell_reaper(f"+ {child.process.pid} {int(child.stop_signal)}")
 
     def _watch_reaper(self) -> None:
-        """Restart the reaper whenever it ends, even while parts are still starting."""
+        """Restart the reaper whenever it exits, even while children are still starting."""
         while True:
             code = self.reaper.wait()
             with self.reaper_lock:

@@ -31,7 +31,7 @@ class Comparison(Enum):
 
 
 def choose_comparison(*, ignores_case: bool, is_case_sensitive: bool) -> Comparison:
-    """Choose the comparison by the table above."""
+    """Apply the table at the top of this module; raise SignInRefused if it refuses the combination."""
     if not is_case_sensitive:
         return Comparison.FOLDED
     if ignores_case:

@@ -116,15 +116,15 @@ class HistoryAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
         return f"History: {_page_title(obj)}"
 
     def changeform_view(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponse:
-        return self._show_refusals(request, super().changeform_view, *positional, **named)
+        return self._run_view_with_error_messages(request, super().changeform_view, *positional, **named)
 
     def delete_view(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponse:
-        return self._show_refusals(request, super().delete_view, *positional, **named)
+        return self._run_view_with_error_messages(request, super().delete_view, *positional, **named)
 
     def changelist_view(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponse:
-        return self._show_refusals(request, super().changelist_view, *positional, **named)
+        return self._run_view_with_error_messages(request, super().changelist_view, *positional, **named)
 
-    def _show_refusals(
+    def _run_view_with_error_messages(
         self, request: HttpRequest, view: Callable[..., HttpResponse], *positional: Any, **named: Any
     ) -> HttpResponse:
         """Show an error of the model as a message, and roll back the whole change."""

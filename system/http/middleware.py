@@ -52,9 +52,9 @@ class TrustedProxies(Middleware):
 
 
 class RequestLog(RequestMiddleware):
-    """Sets the request ID and logs the request. The base class logs exceptions when Django sends its signal.
+    """Sets the request ID and logs the request. The base class logs exceptions (`got_request_exception`).
 
-    The base class's `__call__` is not called, because nothing listens to the signals that it sends.
+    The base class's `__call__` is replaced, because the signals that it sends have no receivers here.
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponse:

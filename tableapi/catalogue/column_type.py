@@ -47,7 +47,7 @@ class ColumnType:
     name: str
     label: str
     sql_type: str
-    column_sql: str = ""  # the definition of the column, where it is more than the type
+    column_sql: str = ""  # the type with its collation, if it has one
     storage: StorageFormat = StorageFormat.PLAIN
     target: TargetKind = TargetKind.NONE
     read: Callable[[ColumnLimits, Any], Any]

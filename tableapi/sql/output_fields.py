@@ -23,7 +23,7 @@ class OutputStyle(NamedTuple):
 
 
 def field_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, alias: TableAlias) -> str:
-    """Return the JSON of one field as text; `alias` is the record at the end of its path."""
+    """Return an SQL expression for a field as JSON text. `alias` is the table of the record at the end of its path."""
     column = output.path.column
     value = predicates.guarded_value(builder, output.path.guard, alias, stored_sql(style, column, alias))
     if style.mode == DisplayMode.VALUE and column.column_type.is_reference and style.with_links:

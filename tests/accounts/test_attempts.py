@@ -238,6 +238,17 @@ class TestFullDisk:
         assert [try_password("bob", "wrong") for _ in range(11)] == [401] * 10 + [429]
         assert try_password("bob", PASSWORD) == 429
 
+    def test_successful_sign_ins_do_not_lock_out_an_address(self, bob: User, monkeypatch: Any):
+        monkeypatch.setattr(login_attempts, "MAX_FAILURES_PER_ADDRESS", 2)
+        for _ in range(4):
+            process_cache.clear_all()
+            assert try_password("bob", PASSWORD) == 200
+
+    def test_locked_address_adds_no_counters(self, bob: User, monkeypatch: Any):
+        monkeypatch.setattr(login_attempts, "MAX_FAILURES_PER_ADDRESS", 2)
+        assert [try_password(login, "wrong") for login in "abcd"] == [401, 401, 429, 429]
+        assert len(login_attempts.MEMORY_COUNTERS.counters) == 3, "a, b and the address"
+
     def test_other_database_errors_are_not_hidden(self, bob: User, monkeypatch: Any):
         def fail(*_: Any, **__: Any) -> None:
             raise OperationalError from psycopg.errors.AdminShutdown()

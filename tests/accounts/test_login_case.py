@@ -17,22 +17,22 @@ def ignored_case(db: None) -> None:
 
 
 def sign_in_by_basic(login: str) -> str | None:
-    response: str | None = get_me(basic_auth(login)).json().get("login")
-    return response
+    signed_in_login: str | None = get_me(basic_auth(login)).json().get("login")
+    return signed_in_login
 
 
 def sign_in_by_api(login: str) -> str | None:
     key_response = request_api_key(login)
     key = key_response.json()["data"]["auth_key"] if key_response.status_code == 200 else ""
-    response: str | None = get_me({"Authorization": f"Bearer {key}"}).json().get("login")
-    return response
+    signed_in_login: str | None = get_me({"Authorization": f"Bearer {key}"}).json().get("login")
+    return signed_in_login
 
 
 def sign_in_by_page(login: str) -> str | None:
     browser = Client()
     browser.post("/login/", {"login": login, "password": PASSWORD})
-    response: str | None = browser.get(ME_PATH).json().get("login")
-    return response
+    signed_in_login: str | None = browser.get(ME_PATH).json().get("login")
+    return signed_in_login
 
 
 SignInRoute = Callable[[str], str | None]

@@ -38,7 +38,7 @@ def add_document(collection: Collection, text: str = HANDBOOK, *, is_loaded: boo
         collection=collection, data=text.encode(), on_duplicate="replace", user_id="", takes_lease=is_loaded, **columns
     )
     if is_loaded:
-        worker.process_in_request(result, within_s=30)
+        worker.process_in_request(result, timeout_s=30)
     return Document.objects.select_related("newest").get(pk=result.document.pk)
 
 

@@ -83,8 +83,8 @@ def expire_running_searches(collection: Collection) -> Collection:
     return reembed(collection)
 
 
-def has_exactly_its_vectors(collection: Collection, space: EmbeddingSpace) -> bool:
-    """Whether each searchable chunk has exactly its own vector in the space."""
+def has_correct_vectors(collection: Collection, space: EmbeddingSpace) -> bool:
+    """Whether each searchable chunk has the expected vector in the space."""
     chunks = Chunk.objects.filter(version__collection=collection, version__is_searched=True)
     expected = {
         text: rows.vector_of(space.model, f"Printers\n{text}") for text in chunks.values_list("text", flat=True)
@@ -103,7 +103,7 @@ def test_searches_change_to_complete_vectors_and_the_old_ones_are_deleted(
     reembed(collection)
 
     assert (collection.space, collection.next_space) == (new_space, None)
-    assert has_exactly_its_vectors(collection, new_space)
+    assert has_correct_vectors(collection, new_space)
     expire_running_searches(collection)
     assert rows.stored_vectors(collection, old_space) == {}
     assert not collection.has_old_vectors and list(reembedding.due_collections()) == []
@@ -115,11 +115,11 @@ def test_old_vectors_stay_for_running_searches(collection: Collection, old_space
     reembed(collection)
     reembed(collection)  # another worker has already selected it
 
-    assert has_exactly_its_vectors(collection, old_space) and collection.has_old_vectors
+    assert has_correct_vectors(collection, old_space) and collection.has_old_vectors
     assert list(reembedding.due_collections()) == []
     reembedding.start_reembedding(collection, new_space)  # it already has this space
     reembed(collection)
-    assert has_exactly_its_vectors(collection, old_space)
+    assert has_correct_vectors(collection, old_space)
     assert expire_running_searches(collection).space == new_space
     assert rows.stored_vectors(collection, old_space) == {}
 
@@ -132,7 +132,7 @@ def test_each_turn_makes_progress_however_short(collection: Collection, old_spac
         stored_counts.append(len(rows.stored_vectors(collection, new_space)))
 
     assert stored_counts[:2] == [256, 303]
-    assert collection.space == new_space and has_exactly_its_vectors(collection, new_space)
+    assert collection.space == new_space and has_correct_vectors(collection, new_space)
 
 
 @contextmanager
@@ -162,7 +162,7 @@ def test_filled_versions_are_not_searched_in_each_turn(
         reembed(collection, -1)
     assert [versions for versions, *_ in statements] == [[second_version.pk]]
     reembed(collection)
-    assert collection.space == new_space and has_exactly_its_vectors(collection, new_space)
+    assert collection.space == new_space and has_correct_vectors(collection, new_space)
 
 
 def test_missing_vectors_are_searched_after_the_last_stored_one(
@@ -199,9 +199,7 @@ def test_searches_see_the_old_vectors_until_the_new_are_complete(
     seen_values: list[bool] = []
 
     def search_during_change() -> None:
-        seen_values.append(
-            Collection.objects.get().space == old_space and has_exactly_its_vectors(collection, old_space)
-        )
+        seen_values.append(Collection.objects.get().space == old_space and has_correct_vectors(collection, old_space))
 
     fake_model.during_request = search_during_change
     reembedding.start_reembedding(collection, new_space)
@@ -283,7 +281,7 @@ class TestConcurrentChanges:
         during_embedding(lambda: rows.make_version(collection, "doc-3", 4, space=old_space))
 
         assert reembed(collection).space == new_space
-        assert has_exactly_its_vectors(collection, new_space) and len(rows.stored_vectors(collection, new_space)) == 307
+        assert has_correct_vectors(collection, new_space) and len(rows.stored_vectors(collection, new_space)) == 307
 
     def test_document_ready_at_the_last_moment_delays_the_change(
         self, collection: Any, old_space: Any, new_space: Any, monkeypatch: Any
@@ -300,7 +298,7 @@ class TestConcurrentChanges:
 
         assert reembed(collection).space == old_space
         assert reembed(collection).space == new_space
-        assert has_exactly_its_vectors(collection, new_space)
+        assert has_correct_vectors(collection, new_space)
 
     def test_document_ready_with_new_vectors_does_not_delay_the_change(
         self, collection: Any, old_space: Any, new_space: Any, monkeypatch: Any
@@ -315,13 +313,13 @@ class TestConcurrentChanges:
         monkeypatch.setattr(reembedding, "_is_index_ready", become_ready_late)
 
         assert reembed(collection).space == new_space
-        assert has_exactly_its_vectors(collection, new_space)
+        assert has_correct_vectors(collection, new_space)
 
     def test_deleted_document_is_skipped(self, collection: Collection, during_embedding: Any, new_space: Any):
         during_embedding(lambda: Version.objects.filter(document__doc_id="doc-1").delete())
 
         assert reembed(collection).space == new_space
-        assert has_exactly_its_vectors(collection, new_space) and len(rows.stored_vectors(collection, new_space)) == 300
+        assert has_correct_vectors(collection, new_space) and len(rows.stored_vectors(collection, new_space)) == 300
 
     def test_replaced_document_has_vectors_of_its_new_content(
         self, collection: Any, during_embedding: Any, old_space: Any, new_space: Any
@@ -333,7 +331,7 @@ class TestConcurrentChanges:
         during_embedding(replace_document)
 
         assert reembed(collection).space == new_space
-        assert has_exactly_its_vectors(collection, new_space) and len(rows.stored_vectors(collection, new_space)) == 8
+        assert has_correct_vectors(collection, new_space) and len(rows.stored_vectors(collection, new_space)) == 8
 
     def test_document_being_embedded_gets_vectors_too(self, collection: Any, new_space: Any):
         pending_version = rows.make_version(collection, "doc-3", 4, is_searched=False)
@@ -361,7 +359,7 @@ class TestConcurrentChanges:
         assert collection.has_old_vectors, "the vectors of the abandoned space are deleted"
 
         expire_running_searches(collection)
-        assert rows.stored_vectors(collection, new_space) == {} and has_exactly_its_vectors(collection, old_space)
+        assert rows.stored_vectors(collection, new_space) == {} and has_correct_vectors(collection, old_space)
         assert list(reembedding.due_collections()) == []
 
 
@@ -411,7 +409,7 @@ class TestErrors:
         tasks.fill_new_spaces()
 
         other_collection.refresh_from_db()
-        assert other_collection.space == new_space and has_exactly_its_vectors(other_collection, new_space)
+        assert other_collection.space == new_space and has_correct_vectors(other_collection, new_space)
 
     def test_closed_database_connection_is_replaced(
         self, collection: Collection, fake_model: FakeModel, new_space: Any
@@ -472,8 +470,7 @@ def test_other_collections_keep_their_vectors(collection: Collection, old_space:
     reembed(collection)
 
     assert (
-        has_exactly_its_vectors(other_collection, old_space)
-        and len(rows.stored_vectors(other_collection, old_space)) == 5
+        has_correct_vectors(other_collection, old_space) and len(rows.stored_vectors(other_collection, old_space)) == 5
     )
 
 
@@ -506,9 +503,9 @@ def test_every_searched_chunk_always_has_its_vector(
         for step, number in steps:
             apply_step(collection, step, number, {"start": new_space, "stop": old_space})
             collection.refresh_from_db()
-            assert has_exactly_its_vectors(collection, collection.space)
+            assert has_correct_vectors(collection, collection.space)
         reembedding.start_reembedding(collection, new_space)
-        assert reembed(collection).space == new_space and has_exactly_its_vectors(collection, new_space)
+        assert reembed(collection).space == new_space and has_correct_vectors(collection, new_space)
         expire_running_searches(collection)
         assert rows.stored_vectors(collection, old_space) == {}
 

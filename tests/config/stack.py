@@ -53,15 +53,15 @@ def manage(*arguments: str, env: dict[str, str], code: Path = ROOT, **options: A
     )
 
 
-def eventually(condition: Callable[[], Any], within_s: float = DEFAULT_TIMEOUT_S) -> Any:
+def eventually(condition: Callable[[], Any], timeout_s: float = DEFAULT_TIMEOUT_S) -> Any:
     """Waits until the condition returns a true value and returns it; raises AssertionError after the timeout."""
-    deadline = time.monotonic() + within_s
+    deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         result = condition()
         if result:
             return result
         time.sleep(0.05)
-    raise AssertionError(f"did not become true within {within_s:.0f} s")
+    raise AssertionError(f"did not become true within {timeout_s:.0f} s")
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,9 @@ class Stack:
     def output(self) -> str:
         return "".join(self.lines)
 
-    def wait_for(self, pattern: str, within_s: float = DEFAULT_TIMEOUT_S) -> "re.Match[str]":
+    def wait_for(self, pattern: str, timeout_s: float = DEFAULT_TIMEOUT_S) -> "re.Match[str]":
         try:
-            result: re.Match[str] = eventually(lambda: re.search(pattern, self.output), within_s)
+            result: re.Match[str] = eventually(lambda: re.search(pattern, self.output), timeout_s)
         except AssertionError as error:
             raise AssertionError(f"{pattern!r} {error}; the output was:\n{self.output[-3000:]}") from None
         return result

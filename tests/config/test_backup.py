@@ -301,7 +301,7 @@ def test_restore_replaces_a_running_service_and_keeps_the_old_data(service: Serv
     assert restore.returncode == 0, restore.stderr
     former_database = re.search(r"The previous database is kept as (servicebase_until_\w+)\.", restore.stdout)
     assert former_database is not None
-    eventually(lambda: me_status(service) == 200, within_s=10)
+    eventually(lambda: me_status(service) == 200, timeout_s=10)
     assert set(statuses) <= {200, 503}
     now = service.servers.postgres.url
     for url, expected in ((now, 0), (now.replace("@/servicebase?", f"@/{former_database.group(1)}?"), 1)):

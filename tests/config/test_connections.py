@@ -67,7 +67,7 @@ def test_connection_is_closed_with_its_thread(disabled_garbage_collection: None)
             cursor.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", pids)
             return cursor.fetchone() is not None
 
-    eventually(lambda: not connection_exists(), within_s=10)
+    eventually(lambda: not connection_exists(), timeout_s=10)
 
 
 def test_check_sends_no_query(django_assert_num_queries: Any):

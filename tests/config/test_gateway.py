@@ -218,7 +218,7 @@ def test_vanished_clients_leave_no_descriptors_open(running_stack: Stack):
                 link.sendall(login_request(length) + INVALID_BODY[:5])
 
     assert response_to(running_stack, login_request(16) + INVALID_BODY)[:12] == b"HTTP/1.1 422"
-    eventually(lambda: web_process.num_fds() <= descriptors_before + 2, within_s=20)
+    eventually(lambda: web_process.num_fds() <= descriptors_before + 2, timeout_s=20)
 
 
 def test_client_that_stops_reading_does_not_block_others(running_stack: Stack, key: str):

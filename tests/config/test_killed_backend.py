@@ -78,7 +78,7 @@ def test_requests_are_answered_as_soon_as_postgresql_accepts_connections(running
                 ((victim,), *_) = link.execute(BACKENDS_QUERY).fetchall()
             psutil.Process(victim).kill()
             eventually(lambda: any(reply.status == 503 for reply in replies))
-            eventually(running_product.accepts_connections, within_s=180)
+            eventually(running_product.accepts_connections, timeout_s=180)
             accepting_since = time.monotonic()
             eventually(lambda: len([reply for reply in replies if reply.sent_at > accepting_since]) > 10 * CALLER_COUNT)
         finally:

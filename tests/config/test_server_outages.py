@@ -114,9 +114,9 @@ def test_lost_postgresql_gives_503_until_it_returns(hosts: Hosts, signal_number:
     ends_at = time.monotonic() + outage_s
     hosts.servers.stop("postgres", signal_number)
     try:
-        eventually(lambda: is_retry_response(hosts.me()), within_s=10)
+        eventually(lambda: is_retry_response(hosts.me()), timeout_s=10)
         # The last result of a probe is cached for a second.
-        eventually(lambda: hosts.get("/readyz").status == 503, within_s=5)
+        eventually(lambda: hosts.get("/readyz").status == 503, timeout_s=5)
         responses = {path: hosts.get(path, accept="text/html") for path in PATHS}
         assert hosts.get("/healthz").status == 200
         assert responses["/"].status == 503 and "<html" in responses["/"].body and responses["/"].headers["retry-after"]
@@ -126,7 +126,7 @@ def test_lost_postgresql_gives_503_until_it_returns(hosts: Hosts, signal_number:
     finally:
         hosts.servers.start_postgres()
 
-    eventually(lambda: hosts.me().status == 200, within_s=6)
+    eventually(lambda: hosts.me().status == 200, timeout_s=6)
     eventually(lambda: is_everything_ready(hosts))
     recovered_at = database_time(hosts)
     eventually(lambda: min(heartbeat_times(hosts).values()) > recovered_at)
@@ -148,7 +148,7 @@ def database_time(hosts: Hosts) -> float:
 def test_requests_work_without_valkey_and_tasks_run_afterwards(hosts: Hosts):
     hosts.servers.stop("valkey", signal.SIGKILL)
     try:
-        eventually(lambda: hosts.readiness()["broker"] == "away", within_s=10)
+        eventually(lambda: hosts.readiness()["broker"] == "away", timeout_s=10)
         assert hosts.get("/readyz").status == 200
         assert hosts.me().status == 200
         # X21: failed attempts are counted in PostgreSQL.
@@ -175,7 +175,7 @@ def exhausted_connections(hosts: Hosts) -> Iterator[Callable[[], bool]]:
             take_all_connections(stack, url)
             return first_connection.execute(f"SELECT 1 {web_connections_query}").fetchone() is None
 
-        eventually(has_no_free_connection, within_s=20)
+        eventually(has_no_free_connection, timeout_s=20)
         yield has_no_free_connection
 
 
@@ -201,7 +201,7 @@ def test_exhausted_connections_give_503_within_two_seconds(hosts: Hosts):  # X07
             "a long query": hosts.get("/api/me?" + "q" * 17_000, f"Bearer {hosts.key}"),
         }
         # A key is cached for a second.
-        refusal = eventually(lambda: exhaust() and (response := hosts.me()).status != 200 and response, within_s=10)
+        refusal = eventually(lambda: exhaust() and (response := hosts.me()).status != 200 and response, timeout_s=10)
 
     assert {name: probe.status for name, probe in responses.items()} == {
         "a probe": 200,
@@ -212,13 +212,13 @@ def test_exhausted_connections_give_503_within_two_seconds(hosts: Hosts):  # X07
     }
     assert max(probe.took_s for probe in responses.values()) < 1
     assert is_retry_response(refusal) and refusal.took_s < 3
-    eventually(lambda: hosts.me().status == 200, within_s=10)
+    eventually(lambda: hosts.me().status == 200, timeout_s=10)
 
 
 def test_request_waits_at_most_two_seconds_for_a_lock(hosts: Hosts):
     with psycopg.connect(hosts.servers.postgres.url) as link:
         link.execute("LOCK TABLE accounts_access_key IN ACCESS EXCLUSIVE MODE")
-        eventually(lambda: hosts.me().status != 200, within_s=10)  # a key is cached for a second
+        eventually(lambda: hosts.me().status != 200, timeout_s=10)  # a key is cached for a second
         refusal = hosts.me()
         link.rollback()
 

@@ -70,9 +70,9 @@ def test_second_beat_takes_over_and_tasks_run_once(servers: SharedServers, start
 
     leader.kill_all()
 
-    standby.wait_for("beat_leads", within_s=10)
+    standby.wait_for("beat_leads", timeout_s=10)
     eventually(
-        lambda: any(message.startswith(origin_of(standby)) for message in scheduled_messages(servers)), within_s=10
+        lambda: any(message.startswith(origin_of(standby)) for message in scheduled_messages(servers)), timeout_s=10
     )
 
 

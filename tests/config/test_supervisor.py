@@ -159,7 +159,7 @@ time.sleep(60)
             folder.lock("up")
         parent.kill()
 
-    eventually(lambda: not any(psutil.pid_exists(pid) for pid in pids), within_s=15)
+    eventually(lambda: not any(psutil.pid_exists(pid) for pid in pids), timeout_s=15)
     os.close(folder.lock("up"))
 
 
@@ -194,7 +194,7 @@ threading.Event().wait(60)
             parent.kill()
 
         assert len(pids) == 3
-        eventually(lambda: not any(psutil.pid_exists(pid) for pid in pids), within_s=15)
+        eventually(lambda: not any(psutil.pid_exists(pid) for pid in pids), timeout_s=15)
         os.close(folder.lock("up"))
 
 

@@ -255,7 +255,7 @@ def test_killed_host_loses_no_acknowledged_write(hosts: Hosts):  # C33
             future.exception()
     hosts.rows(EXPIRE_LEASES_QUERY)
 
-    eventually(lambda: hosts.rows(UNFINISHED) == [(0,)], within_s=120)
+    eventually(lambda: hosts.rows(UNFINISHED) == [(0,)], timeout_s=120)
     assert len(documents) < 200, "the host was killed before the end"
     stored_ids = {sys_id for (sys_id,) in hosts.rows("SELECT sys_id::text FROM records.task")}
     assert records <= stored_ids

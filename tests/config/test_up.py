@@ -218,7 +218,7 @@ def test_data_survive_a_killed_supervisor_and_no_process_is_left(stack: Stack):
     stack.process.kill()
     stack.process.wait()
 
-    eventually(lambda: not stack.leftover_processes(), within_s=15)
+    eventually(lambda: not stack.leftover_processes(), timeout_s=15)
     stack.lines.clear()
     stack.start().wait_until_up()
     completed = subprocess.run(

@@ -105,12 +105,12 @@ def test_another_beat_takes_over_and_the_old_one_steps_down(
         near_stack.start("--only", "beat").wait_for("beat_follows")
 
         network.disconnect()
-        near_stack.wait_for("beat_leads", within_s=KEEPALIVE_LIMIT_S)
+        near_stack.wait_for("beat_leads", timeout_s=KEEPALIVE_LIMIT_S)
         network.reconnect()
 
         # The old leader notices immediately that it no longer leads, and waits behind the new one.
-        far_stack.wait_for("beat_cannot_lead", within_s=KEEPALIVE_LIMIT_S)
-        far_stack.wait_for("beat_follows", within_s=KEEPALIVE_LIMIT_S)
+        far_stack.wait_for("beat_cannot_lead", timeout_s=KEEPALIVE_LIMIT_S)
+        far_stack.wait_for("beat_follows", timeout_s=KEEPALIVE_LIMIT_S)
         assert (far_stack.output.count("beat_leads"), near_stack.output.count("beat_leads")) == (1, 1)
     finally:
         for host in (near_stack, far_stack):

@@ -378,7 +378,7 @@ def test_a_slow_provider_never_occupies_all_threads(transactional_db: None, prov
 
     with ThreadPoolExecutor(4) as threads:
         futures = [threads.submit(return_to_callback, number) for number in range(4)]
-        eventually(lambda: len(statuses) == 2 and len(provider.requests_to("token")) == 2, within_s=5)
+        eventually(lambda: len(statuses) == 2 and len(provider.requests_to("token")) == 2, timeout_s=5)
         assert statuses == [503, 503], "two requests get the waiting page immediately"
         release.set()
         for thread in futures:

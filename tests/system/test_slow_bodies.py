@@ -155,7 +155,7 @@ def test_drained_body_is_not_kept_in_memory(silent_client: FakeClient):
     body.drain()
     silent_client.gate.set()
 
-    eventually(lambda: body.bytes_received == 1004, within_s=10)
+    eventually(lambda: body.bytes_received == 1004, timeout_s=10)
     assert body.chunks == []
 
 

@@ -327,14 +327,14 @@ class TestRecordsOfOtherTables:
         open_table("device")
         rule("write", "laptop", roles=["editor"])
         rule("delete", "laptop", roles=["editor"])
-        record_id, plain_device = record("laptop", name="X1"), record("device", name="Lamp")
+        laptop_id, device_id = record("laptop", name="X1"), record("device", name="Lamp")
         for path in ("device", "laptop"):
-            assert error_of(api(bob).patch(f"{path}/{record_id}", {"name": "x"}))[0] == 403
-            assert error_of(api(bob).delete(f"{path}/{record_id}"))[0] == 403
-        assert api(bob).patch(f"device/{plain_device}", {"name": "x"}).status_code == 200
+            assert error_of(api(bob).patch(f"{path}/{laptop_id}", {"name": "x"}))[0] == 403
+            assert error_of(api(bob).delete(f"{path}/{laptop_id}"))[0] == 403
+        assert api(bob).patch(f"device/{device_id}", {"name": "x"}).status_code == 200
         grant(bob, "editor")
-        assert api(bob).patch(f"device/{record_id}", {"name": "x"}).status_code == 200
-        assert api(bob).delete(f"device/{record_id}").status_code == 200
+        assert api(bob).patch(f"device/{laptop_id}", {"name": "x"}).status_code == 200
+        assert api(bob).delete(f"device/{laptop_id}").status_code == 200
 
     def test_child_column_rule_applies_at_the_parent_address(self, device: Table, bob: User):
         table("laptop", parent="device")

@@ -304,7 +304,7 @@ def test_caller_deadline_is_respected(embedding_server: EmbeddingServer, space: 
     started_at = time.monotonic()
 
     with pytest.raises(EmbeddingUnavailable):
-        embed.Embedder(space).embed_documents(TEXTS, within_s=0.3)
+        embed.Embedder(space).embed_documents(TEXTS, timeout_s=0.3)
     assert time.monotonic() - started_at < 3
 
 

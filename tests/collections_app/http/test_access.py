@@ -137,8 +137,8 @@ def test_missing_collection_is_reported_by_name(bob: User):  # C03
         access.open_collections(dora, ["open", "hidden", "missing"])
     result = [(item["message"], item["field"]) for item in exc_info.value.as_items()]
     assert result == [
-        ("There is no collection hidden.", "collection_names"),
-        ("There is no collection missing.", "collection_names"),
+        ('There is no collection named "hidden".', "collection_names"),
+        ('There is no collection named "missing".', "collection_names"),
     ]
 
 

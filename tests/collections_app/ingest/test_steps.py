@@ -100,7 +100,7 @@ class TestSteps:
 
     def test_request_stops_in_time_and_the_worker_continues(self, collection: Collection):
         result = store_document(collection, sample_text(MANY_SENTENCES).encode(), takes_lease=True)
-        version = worker.process_in_request(result, within_s=-1)
+        version = worker.process_in_request(result, timeout_s=-1)
         assert (version.state, version.lease_token, version.attempt) == ("queued", None, 0)
         assert process_queue() == 1
         assert Version.objects.get().state == "ready"
@@ -112,7 +112,7 @@ class TestSteps:
         result = store_document(collection, b"<p>Hi", format="html", filename="a.html", takes_lease=True)
         with monkeypatch.context() as patch:
             patch.setattr(child_process, "PARSER_PROGRAM", tmp_path / "slow.py")
-            version = worker.process_in_request(result, within_s=1)
+            version = worker.process_in_request(result, timeout_s=1)
         assert (version.state, version.lease_token, version.error) == ("extracting", None, "")
         assert process_queue() == 1
         assert Version.objects.get().state == "ready"
@@ -127,7 +127,7 @@ class TestSteps:
         assert Version.objects.get().state == "ready"
         # A caller with more time, such as a command, processes it.
         result = store_document(collection, sample_text(41).encode(), takes_lease=True)
-        assert worker.process_in_request(result, within_s=600).state == "ready"
+        assert worker.process_in_request(result, timeout_s=600).state == "ready"
 
     @pytest.mark.parametrize("new_sentences", ["Short.", " "])
     def test_long_text_is_replaced_by_the_worker(

@@ -17,7 +17,7 @@ from system.outbound import OutboundFailed, Policy, get, post_form
 from .hostile import MAX_RESPONSE_S, Behaviour, FakeResolver, HostileConnection, responds_with, serving
 
 MAX_ABORT_S = MAX_RESPONSE_S / 2
-# The message for the exceeded limit. On a busy machine, even connecting may take too long.
+# Patterns of the timeout messages. On a busy machine, connecting alone can reach its limit of 0.4 s.
 CONNECTION_ERROR = r"within 0\.4 s"
 RESPONSE_ERROR = r"within 0\.[45] s"
 

@@ -155,7 +155,7 @@ def test_verification_is_always_on_and_old_tls_is_off(trusting_policy: Policy) -
         assert context.minimum_version is ssl.TLSVersion.TLSv1_2
 
 
-def test_bundle_is_added_to_the_authorities_of_the_system(trusting_policy: Policy) -> None:
+def test_ca_bundle_is_added_to_the_system_certificate_authorities(trusting_policy: Policy) -> None:
     system = {bytes(der) for der in ssl_context(None).get_ca_certs(binary_form=True)}
     certificates_der = {bytes(der) for der in ssl_context(trusting_policy.ca_bundle).get_ca_certs(binary_form=True)}
     assert certificates_der > system

@@ -1,4 +1,4 @@
-"""Stores all callers of the oracle."""
+"""Creates the users, groups and roles of the oracle for each test."""
 
 from typing import Any
 

@@ -28,12 +28,12 @@ from .world import World
 
 # All valid pairs of operator and column type; ARE and INSTANCEOF apply to the whole record.
 OPERATOR_TYPE_PAIRS = [
-    (row.name, column_type)
-    for row in OPERATORS.values()
-    for column_type in (sorted(TYPE_ROWS) if row.only_path is None else ["string"])
-    if row.only_path or COLUMN_TYPES[column_type].compare_as in row.column_kinds
+    (operator.name, column_type)
+    for operator in OPERATORS.values()
+    for column_type in (sorted(TYPE_ROWS) if operator.only_path is None else ["string"])
+    if operator.only_path or COLUMN_TYPES[column_type].compare_as in operator.column_kinds
 ]
-SORTABLE_TYPES = sorted(name for name, row in TYPE_ROWS.items() if row.is_sortable)
+SORTABLE_TYPES = sorted(name for name, type_row in TYPE_ROWS.items() if type_row.is_sortable)
 # Hops of the longest path → maximum number of conditions, so that no query exceeds the limit of joins.
 MAX_CONDITIONS_BY_DEPTH = {0: 6, 1: 4, 2: 3, 3: 2}
 
@@ -63,35 +63,40 @@ def condition_strategy(draw: DrawFn, world: World, table: Table, hops: int) -> C
     """A condition whose operator and value fit the type of its column."""
     readable_paths = path_strategy(world, table, hops).filter(lambda path: path[1].is_readable)
     path, column = draw(readable_paths)
-    row = draw(st.sampled_from([operator for operator in OPERATORS.values() if operator.fits(column.compare_as, path)]))
+    operator = draw(
+        st.sampled_from([operator for operator in OPERATORS.values() if operator.fits(column.compare_as, path)])
+    )
     # Otherwise half of all conditions would use operators that check little.
-    if row.name in ("ANYTHING", "NOTHING", "ISEMPTY", "ISNOTEMPTY") and draw(st.booleans()):
-        row = OPERATORS["!="] if column.type != "json" else row
-    return Condition(path, row.name, draw(value_strategy(world, table, column, row)))
+    if operator.name in ("ANYTHING", "NOTHING", "ISEMPTY", "ISNOTEMPTY") and draw(st.booleans()):
+        operator = OPERATORS["!="] if column.type != "json" else operator
+    return Condition(path, operator.name, draw(value_strategy(world, table, column, operator)))
 
 
 def condition_for_pair_strategy(world: World, table: Table, pair: tuple[str, str]) -> SearchStrategy[Condition]:
     """Conditions with one operator on the table's columns of one type."""
-    row, fitting_columns = OPERATORS[pair[0]], [column for column in table.columns.values() if column.type == pair[1]]
-    if row.only_path:
+    operator, fitting_columns = (
+        OPERATORS[pair[0]],
+        [column for column in table.columns.values() if column.type == pair[1]],
+    )
+    if operator.only_path:
         fitting_columns = [table.columns["sys_id"]]
     return st.sampled_from(fitting_columns).flatmap(
         lambda column: st.builds(
-            Condition, st.just((column.name,)), st.just(row.name), value_strategy(world, table, column, row)
+            Condition, st.just((column.name,)), st.just(operator.name), value_strategy(world, table, column, operator)
         )
     )
 
 
-def value_strategy(world: World, table: Table, column: Column, row: Operator) -> SearchStrategy[str]:
+def value_strategy(world: World, table: Table, column: Column, operator: Operator) -> SearchStrategy[str]:
     """Texts of the kind of value that the operator takes."""
     text_strategy = query_text_strategy(world, column)
     count_strategy = st.sampled_from(["0", "1", "2", "12", "30"])
     units = st.sampled_from(list(Unit))
     times = st.sampled_from(TIME_VALUES)
     # Numbers from whole ranges would match stored values too rarely.
-    numbers = (2023, 2024, 2025) if row.name == "YEAR_IS" else (0, 1, 2, 4, 5, 11, 12, 22, 23, 30, 31, 52)
-    parts = [number for number in numbers if number in row.numbers]
-    match row.kind:
+    numbers = (2023, 2024, 2025) if operator.name == "YEAR_IS" else (0, 1, 2, 4, 5, 11, 12, 22, 23, 30, 31, 52)
+    parts = [number for number in numbers if number in operator.numbers]
+    match operator.kind:
         case ValueKind.NONE:
             return st.just("")
         case ValueKind.TEXT if column.type == "list":
@@ -106,7 +111,7 @@ def value_strategy(world: World, table: Table, column: Column, row: Operator) ->
             text_without_at = text_strategy.filter(lambda text: "@" not in text)
             return st.tuples(text_without_at, text_without_at).map("@".join)
         case ValueKind.PATH:
-            return other_path_strategy(world, table, column, row)
+            return other_path_strategy(world, table, column, operator)
         case ValueKind.DAY:
             return times | st.tuples(st.just("label"), times, times).map("@".join)
         case ValueKind.DATE_PART:
@@ -114,7 +119,7 @@ def value_strategy(world: World, table: Table, column: Column, row: Operator) ->
         case ValueKind.RELATIVE:
             return st.tuples(st.just(""), units, st.sampled_from(["ago", "ahead"]), count_strategy).map("@".join)
         case ValueKind.DISTANCE:
-            other_path = other_path_strategy(world, table, column, row)
+            other_path = other_path_strategy(world, table, column, operator)
             return st.tuples(other_path, units, st.sampled_from(["before", "after"]), count_strategy).map("@".join)
         case ValueKind.DYNAMIC:
             return st.sampled_from(["me", "my_groups", "my_roles"])
@@ -124,7 +129,7 @@ def value_strategy(world: World, table: Table, column: Column, row: Operator) ->
             return st.sampled_from(list(world.catalogue.tables))
 
 
-def other_path_strategy(world: World, table: Table, column: Column, row: Operator) -> SearchStrategy[str]:
+def other_path_strategy(world: World, table: Table, column: Column, operator: Operator) -> SearchStrategy[str]:
     """Paths of at most one hop to columns that this one can be compared with."""
     paths: list[tuple[Path, Column]] = [((column.name,), column) for column in table.columns.values()]
     for (name,), reference in list(paths):
@@ -174,7 +179,9 @@ def group_strategy(draw: DrawFn, factors: list[Condition], *, may_nest: bool = T
 def invalid_condition_strategy(draw: DrawFn, world: World, table: Table) -> Condition:
     """A condition that must be refused for every caller."""
     column = draw(st.sampled_from(list(table.columns.values())))
-    fitting_operators = [row.name for row in OPERATORS.values() if row.fits(column.compare_as, (column.name,))]
+    fitting_operators = [
+        operator.name for operator in OPERATORS.values() if operator.fits(column.compare_as, (column.name,))
+    ]
     conditions = [Condition(("nosuch",), "ISEMPTY"), Condition((column.name, "nosuch"), "ISEMPTY")]
     if "LIKE" not in fitting_operators:
         conditions.append(Condition((column.name,), "LIKE", "a"))

@@ -69,7 +69,7 @@ def test_idle_transaction_ends_and_releases_its_locks(servers: SharedServers, la
             return True
 
         assert not is_lock_free()
-        eventually(is_lock_free, within_s=20)
+        eventually(is_lock_free, timeout_s=20)
         with pytest.raises(errors.IdleInTransactionSessionTimeout):
             lost_connection.execute("SELECT 1")
 

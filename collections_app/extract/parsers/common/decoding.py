@@ -16,8 +16,8 @@ BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# Encodings in common use, the likelier first where a text is valid in several. With all encodings of the library, short
-# texts were mistaken for rare ones: French for Baltic (cp1257). cp1252 contains latin-1.
+# Common encodings; if several match equally well, the first is used. When all encodings of the library were candidates,
+# short texts were detected as rare ones, for example French as Baltic (cp1257). cp1252 includes latin-1's characters.
 COMMON_ENCODINGS = (
     "cp1252", "cp1251", "koi8_r", "cp866", "cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1250", "cp1253", "cp1254",
     "cp1255", "cp1256", "iso8859_2", "iso8859_5",

@@ -53,8 +53,8 @@ class Product:
     def chunks(self, doc_id: str) -> list[Any]:
         return self.rows(CHUNKS_QUERY, doc_id)
 
-    def wait_until_done(self, within_s: float = 120.0) -> None:
-        eventually(lambda: self.rows(UNFINISHED) == [(0,)], within_s)
+    def wait_until_done(self, timeout_s: float = 120.0) -> None:
+        eventually(lambda: self.rows(UNFINISHED) == [(0,)], timeout_s)
 
     def expire_leases(self) -> None:
         self.rows("UPDATE document_version SET lease_until = now() WHERE lease_until IS NOT NULL RETURNING 1")

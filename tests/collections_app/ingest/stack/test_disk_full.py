@@ -71,7 +71,7 @@ def test_no_acknowledged_load_is_lost_and_work_continues_when_there_is_space(pro
     if product.servers.process("postgres").poll() is not None:
         product.servers.start_postgres(*POSTGRES_OPTIONS)
     eventually(lambda: product.load("afterwards", content, wait=True).status in (200, 201))
-    product.wait_until_done(within_s=300)
+    product.wait_until_done(timeout_s=300)
     assert product.rows("SELECT DISTINCT state FROM document_version") == [("ready",)]
     assert all(product.chunks(doc_id) == chunks_before for doc_id in acknowledged_ids)
     stored_ids = {doc_id for (doc_id,) in product.rows("SELECT doc_id FROM document")}
