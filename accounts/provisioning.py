@@ -137,8 +137,8 @@ def sync_provider_groups(user: User, names: Collection[str], provider: str) -> l
         membership.delete()
     for group in new_groups:
         UserGroup(user=user, group=group, source=provider).save()
-    changes = {"Added to the groups": new_groups, "Removed from the groups": [row.group for row in old_memberships]}
-    return [f"{text} {', '.join(sorted(map(str, group_list)))}." for text, group_list in changes.items() if group_list]
+    changes = {"Added to groups": new_groups, "Removed from groups": [row.group for row in old_memberships]}
+    return [f"{text}: {', '.join(sorted(map(str, group_list)))}." for text, group_list in changes.items() if group_list]
 
 
 def plan_role_change(user: User, names: Collection[str]) -> RoleChange:

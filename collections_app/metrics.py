@@ -35,7 +35,7 @@ class QueueCollector(Collector):
         ((oldest_due_s,),) = fetch_rows(OLDEST_DUE_SQL)
         yield GaugeMetricFamily(
             "servicebase_documents_oldest_due_seconds",
-            "Seconds that the oldest due document has been waiting.",
+            "How long the oldest due document has been waiting, in seconds.",
             value=oldest_due_s,
         )
         failed_gauge = GaugeMetricFamily(

@@ -40,11 +40,11 @@ class Environment:
     base_url: str | None = variable(
         "SVC_BASE_URL",
         "Public URL of the service, such as https://service.example.com. Used in links and in the "
-        "`Location` header. With https, cookies are Secure. Default: the host of the request.",
+        "`Location` header. If it begins with https, cookies are `Secure`. Default: the host of the request.",
         parse=parsers.base_url,
     )
     tls_cert: Path | None = variable(
-        "SVC_TLS_CERT", "Certificate file. With it, the web server uses https.", parse=parsers.existing_file
+        "SVC_TLS_CERT", "Certificate file. If set, the web server uses https.", parse=parsers.existing_file
     )
     tls_key: Path | None = variable("SVC_TLS_KEY", "Private key file for SVC_TLS_CERT.", parse=parsers.existing_file)
     trusted_proxies: tuple[Network, ...] = variable(
@@ -123,7 +123,7 @@ class Environment:
     )
     database_replica_url: str | None = variable(
         "DATABASE_REPLICA_URL",
-        "URL of a read replica. Only reads that request it use the replica.",
+        "URL of a read replica. It is used only for reads that request it.",
         parse=parsers.postgres_url,
         is_secret=True,
     )
@@ -184,7 +184,7 @@ class Environment:
         "OPENAI_API_KEY", "API key of an embedding provider with an OpenAI-compatible API.", is_secret=True
     )
     openai_base_url: str | None = variable(
-        "OPENAI_BASE_URL", "Base URL of the provider, such as http://127.0.0.1:11434/v1.", parse=parsers.provider_url
+        "OPENAI_BASE_URL", "Base URL of this API, such as http://127.0.0.1:11434/v1.", parse=parsers.provider_url
     )
     embedding_provider: str = variable(
         "SVC_EMBEDDING_PROVIDER",
@@ -202,10 +202,16 @@ class Environment:
         parse=parsers.integer(1, 3900),  # a vector must fit into one database page
     )
     embedding_batch: int = variable(
-        "SVC_EMBEDDING_BATCH", "Texts per request to an `openai` provider, 1 to 2048.", 64, parsers.integer(1, 2048)
+        "SVC_EMBEDDING_BATCH",
+        "Maximum number of texts per request to an `openai` provider, 1 to 2048.",
+        64,
+        parsers.integer(1, 2048),
     )
     embedding_concurrency: int = variable(
-        "SVC_EMBEDDING_CONCURRENCY", "Concurrent requests per process to the provider.", 4, parsers.integer(1, 64)
+        "SVC_EMBEDDING_CONCURRENCY",
+        "Maximum number of concurrent requests per process to an `openai` provider for documents.",
+        4,
+        parsers.integer(1, 64),
     )
 
     @property

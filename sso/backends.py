@@ -117,7 +117,7 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
     def _merge_userinfo(self, access_token: str | None, payload: Claims) -> Claims:
         userinfo = dict(token_client.fetch_userinfo(self.endpoints, access_token, self.response.deadline))
         if self.endpoints.userinfo and userinfo.get("sub") != payload["sub"]:
-            raise SignInRefused(Refusal.USERINFO_SUBJECT, "The userinfo endpoint returned another subject.")
+            raise SignInRefused(Refusal.USERINFO_SUBJECT, "The userinfo endpoint returned a different subject.")
         if "email" in payload and userinfo.get("email") != payload["email"]:
             userinfo.pop("email_verified", None)  # it refers to the other address
         return {**userinfo, **payload}

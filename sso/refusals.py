@@ -78,8 +78,8 @@ class Refusal(Enum):
     )  # fmt: skip
     TOKEN_SIGNATURE = (
         401, NOT_VERIFIED,
-        "Use Update certificates. If the form warns that the provider publishes another key under a stored kid, ask "
-        "the provider whether this is correct. Then delete the stored certificate and update again.",
+        "Use Update certificates. If the form warns that the provider publishes different keys under stored kids, "
+        "ask the provider whether this is correct. Then delete the stored certificate and update again.",
     )  # fmt: skip
     TOKEN_ISSUER = (
         401, NOT_VERIFIED,
@@ -103,7 +103,7 @@ class Refusal(Enum):
     # The user.
     SCRIPT_ERROR = (
         401, f"Your data from the identity provider could not be read. {TELL_ADMIN}",
-        "Open the connection and use Try the script with the last claims. The detail shows the reason.",
+        "Open the connection and use “Try the script” with the last claims. The detail of this entry shows the reason.",
     )  # fmt: skip
     PROFILE_INVALID = (
         401, "Your data from the identity provider has no valid login or email address.",
@@ -111,7 +111,7 @@ class Refusal(Enum):
     )  # fmt: skip
     CASE_RULE = (
         401, "Nobody can sign in because the case-sensitivity settings conflict. Ask your administrator.",
-        "Clear Ignore case sensitivity, or set the property to false.",
+        "Clear “Ignore case sensitivity”, or set the property svc.login.username.sensitivity.enabled to false.",
     )  # fmt: skip
     USER_UNKNOWN = (
         401, "You do not have an account here. Ask your administrator for one.",
@@ -155,7 +155,7 @@ class Refusal(Enum):
     )  # fmt: skip
     PROVIDER_UNAVAILABLE = (
         503, f"The identity provider is not responding. {TRY_SHORTLY}",
-        "Wait, or check whether this machine can reach the provider. Until then sign in at /login/?local=1.",
+        "Wait, or check whether this machine can reach the provider. Until then, sign in at /login/?local=1.",
     )  # fmt: skip
     CERTIFICATES_UNAVAILABLE = (
         503, f"The identity provider's keys are currently unavailable. {TRY_SHORTLY}",

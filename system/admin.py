@@ -57,7 +57,7 @@ class PropertyAdmin(HistoryAdmin):
 
 @admin.register(DeletionLogEntry)
 class DeletionLogAdmin(ReadOnlyAdmin):
-    empty_list_text = "Deleted records are listed here, with their content and who deleted them."
+    empty_list_text = "Deleted records are listed here, with their content and the user who deleted them."
     list_display = ("sys_created_at", "table", "display_value", "record_id", "deleted_by_name")
     list_filter = ["table"]
     search_fields = ("display_value", "record_id")
@@ -91,5 +91,5 @@ def deletions_tile(request: HttpRequest) -> dashboard.Tile | None:
     count = DeletionLogEntry.objects.count()
     link = dashboard.Link("", "", "system.DeletionLogEntry")
     return dashboard.Tile(
-        "Deleted records", str(count), "View deleted records and who deleted them", link.url, "delete_history"
+        "Deleted records", str(count), "View which records were deleted, and by whom", link.url, "delete_history"
     )

@@ -92,6 +92,10 @@ class BadRequest(ServiceError):
     status = 400
 
 
+class InvalidParameter(BadRequest):
+    code = "invalid_parameter"
+
+
 class Unauthenticated(ServiceError):
     status = 401
     code = "unauthenticated"

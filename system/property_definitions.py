@@ -101,13 +101,13 @@ class PropertyDefinition:
 
 WELCOME_PAGE = PropertyDefinition(
     "svc.welcome_page.url",
-    "URL to which anonymous visitors of / are redirected. If empty, they are redirected to the "
-    "sign-in page. An active single sign-on connection sets it to its Redirect URI.",
+    "URL to which anonymous visitors to / are redirected. If empty, they are redirected to the "
+    "sign-in page. Saving an active single sign-on connection sets this to its Redirect URI.",
     check=check_welcome_page,
 )
 CASE_SENSITIVE = PropertyDefinition(
     "svc.login.username.sensitivity.enabled",
-    "Whether logins are case-sensitive when users sign in by password, by API or by single sign-on.",
+    "Whether logins are case-sensitive when users sign in with a password, the API or single sign-on.",
     "boolean",
     "true",
 )
@@ -118,7 +118,7 @@ WYSIWYG_COLUMNS = PropertyDefinition(
 )
 CHANGE_HISTORY_DAYS = PropertyDefinition(
     "svc.change.history_days",
-    "Number of days for which changes of records are kept. 0 means forever.",
+    "Number of days for which the history of records is kept. 0 means forever.",
     "integer",
     "0",
     check_days,
@@ -132,13 +132,13 @@ CHANGE_FEED_DAYS = PropertyDefinition(
 )
 ATTACHMENT_TYPES = PropertyDefinition(
     "svc.attachment.types",
-    "Comma-separated media types that attachments may have, such as image/png,application/pdf. They are recognized by "
-    "content. If empty, any type is allowed.",
+    "Comma-separated media types that attachments may have, such as image/png,application/pdf. The type is detected "
+    "from the content. If empty, any type is allowed.",
     "list",
 )
 ASSIGNMENT_COLUMNS = PropertyDefinition(
     "svc.notification.assignment_columns",
-    "Comma-separated names of the columns whose user is notified when a record is assigned to them.",
+    "Comma-separated names of columns. A user who is entered in one of them is notified of the assignment.",
     "list",
     "assigned_user,assigned_to",
 )

@@ -1,6 +1,7 @@
 """Admin pages of the accounts app, with their sidebar links, dashboard tile and start page entries."""
 
 from django.http import HttpRequest
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 
 from accounts.admin import access_keys, roles, users  # noqa: F401  (each registers its pages)
@@ -25,9 +26,10 @@ def people_tile(request: HttpRequest) -> dashboard.Tile | None:
     if not request.user.is_superuser:
         return None
     active_count, inactive_count = User.objects.filter(active=True).count(), User.objects.filter(active=False).count()
-    text = "active users" + (f", {inactive_count} inactive" if inactive_count else "")
+    inactive_text = f", {inactive_count} inactive" if inactive_count else ""
+    text = f"active user{pluralize(active_count)}{inactive_text}."
     if locked_count := login_attempts.count_locked_logins():
-        text += f". {locked_count} login{' is' if locked_count == 1 else 's are'} temporarily locked"
+        text += f" {locked_count} login{pluralize(locked_count, ' is,s are')} locked out."
     return dashboard.Tile("People", str(active_count), text, dashboard.Link("", "", "accounts.User").url, "person")
 
 

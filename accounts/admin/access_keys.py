@@ -30,7 +30,7 @@ class AccessKeyForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = AccessKey
         fields = ("user", "name", "expires_at", "scope")
-        help_texts = {"expires_at": "UTC, for example 2030-12-31 and 23:59:00. Leave empty for no expiry."}
+        help_texts = {"expires_at": "In UTC, for example 2030-12-31 and 23:59:00. Leave empty for no expiry."}
         error_messages = {
             "expires_at": {
                 "invalid_date": "Enter a date in the format YYYY-MM-DD, for example 2030-12-31.",

@@ -29,7 +29,7 @@ PROFILE = inline_serializer(
 
 
 class LoginView(APIView):
-    """Exchanges login and password for an access key that is valid for 12 hours."""
+    """Exchanges a login and password for an access key that is valid for 12 hours."""
 
     authentication_classes = ()
     permission_classes = (AllowAny,)

@@ -51,7 +51,7 @@ class NotificationForm(forms.ModelForm):  # type: ignore[type-arg]
 
 class KeyForm(forms.Form):
     name = forms.CharField(max_length=100, help_text="What the key is for, for example “backup script”.")
-    days = forms.ChoiceField(choices=LIFETIMES, required=False, initial=str(DEFAULT_LIFETIME.days), label="Valid for")
+    days = forms.ChoiceField(choices=LIFETIMES, required=False, initial=str(DEFAULT_LIFETIME.days), label="Expiry")
     scope = forms.ModelMultipleChoiceField(
         queryset=Role.objects.none(),
         required=False,

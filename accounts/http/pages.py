@@ -174,9 +174,9 @@ class ChooseNotificationsView(AccountFormView):
     def post(self, request: HttpRequest) -> HttpResponse:
         form = NotificationForm(request.POST, instance=NotificationChoice.of(self.user()))
         if not form.is_valid():
-            return self.render_errors("The notifications were not saved.", notification_form=form)
+            return self.render_errors("The notification settings were not saved.", notification_form=form)
         form.save()
-        return self.redirect_with_message("Notifications saved.")
+        return self.redirect_with_message("Notification settings saved.")
 
 
 class CreateKeyView(AccountFormView):

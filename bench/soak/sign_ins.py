@@ -23,7 +23,7 @@ setting = OidcSetting.objects.create(
     issuer={issuer!r}, authorization_endpoint={auth!r}, token_endpoint={token!r}, jwks_uri={certs!r},
     algorithms=["RS256"],
 )
-certificate_updates.refresh_certificates(setting, reason="form")
+certificate_updates.refresh_certificates(setting, trigger="form")
 """
 
 

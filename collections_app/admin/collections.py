@@ -109,7 +109,7 @@ class CollectionAdmin(HistoryAdmin):
         if collection.next_space is None:
             return "not running"
         stored_count, chunk_count = reembed.reembedding_progress(collection)
-        return f"{stored_count} of {chunk_count} vectors for {collection.next_space} are stored."
+        return f"Vectors stored for {collection.next_space}: {stored_count} of {chunk_count}."
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         collection = context.get("original")
@@ -198,9 +198,8 @@ class CollectionAdmin(HistoryAdmin):
             except ServiceError as error:
                 messages.error(request, error.message)
             else:
-                messages.success(
-                    request, "Re-embedding started. Searches use the current vectors until it is complete."
-                )
+                started_text = "Re-embedding started. Searches use the current vectors until it is complete."
+                messages.success(request, started_text if collection.next_space_id else "Re-embedding canceled.")
             return redirect(change_url)
         target_space = embed.default_space()
         context = {

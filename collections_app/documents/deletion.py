@@ -76,7 +76,7 @@ def delete_document(collection: Collection, doc_id: str, check: Callable[[Docume
         collection_exists = lock_against_deletion(collection)
         document = documents.filter(doc_id=lookup_name(doc_id)).first() if collection_exists else None
         if document is None:
-            raise NotFound(f"There is no document {doc_id[:MAX_NAME_LENGTH]} in this collection.", field="doc_id")
+            raise NotFound(f'There is no document "{doc_id[:MAX_NAME_LENGTH]}" in this collection.', field="doc_id")
         if check is not None:
             check(document)
         searched_version = Version.objects.filter(document=document, is_searched=True).first()

@@ -159,7 +159,7 @@ def _find_or_create_version(
         return _replace_content(document, upload), False
     if not has_same_content or on_duplicate == "error":
         # A caller who sent no doc_id does not know the existing document.
-        detail = "" if doc_id else f" with the doc_id {document.doc_id}"
+        detail = "" if doc_id else f' with the doc_id "{document.doc_id}"'
         raise Conflict(DUPLICATE_MESSAGE.format(detail), code="duplicate", field="doc_id" if doc_id else None)
     version = document.newest
     assert version is not None  # a document gets its first version when it is created

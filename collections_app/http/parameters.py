@@ -110,13 +110,13 @@ def parse_parameters(query: Any, body: Mapping[str, Any], known_names: Sequence[
 
 
 def refuse_unknown(
-    names: Iterable[str], known_names: Sequence[str], message: str = "The parameter {} does not exist"
+    names: Iterable[str], known_names: Sequence[str], message: str = 'The parameter "{}" does not exist'
 ) -> None:
     hint = f". Expected one of: {', '.join(known_names)}." if known_names else "."
     unknown = [name[:80] for name in dict.fromkeys(names) if name not in known_names]
     if unknown:
         raise combine_errors(
-            [BadRequest(message.format(name or '""') + hint, code="unknown_field", field=name) for name in unknown]
+            [BadRequest(message.format(name) + hint, code="unknown_field", field=name) for name in unknown]
         )
 
 

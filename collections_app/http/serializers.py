@@ -92,7 +92,7 @@ class LoadParameters(Parameters):
             "contentSchema": FREE_FORM_OBJECT | {"description": METADATA_HELP},
         },
         required=False,
-        help_text="A JSON object as text.",
+        help_text="The metadata, as the text of a JSON object.",
     )
     doc_id = drf.CharField(
         required=False,

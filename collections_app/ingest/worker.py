@@ -22,7 +22,7 @@ from system.errors import Conflict
 
 logger = structlog.get_logger(__name__)
 
-REPROCESS_HINT = "To reprocess it with current settings, send POST …/reload."
+REPROCESS_HINT = "To reprocess it with current settings, send a POST request to …/reload."
 DATABASE_UNAVAILABLE = "The database is temporarily unavailable. Processing will be retried."
 # Chosen: less than the 30 s that proxies usually wait for a response.
 REQUEST_BUDGET_S = 20.0

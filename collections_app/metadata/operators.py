@@ -91,7 +91,7 @@ class FieldConditionCompiler(ConditionCompiler[ValueExpressions]):
         value: Any = read_value(condition)
         text = self.resolve_operand(value)
         if isinstance(text, datetime):
-            raise self.field_error("text cannot contain a time")
+            raise self.field_error("a time cannot be compared with text")
         return text
 
     def resolve_operand(self, operand: Operand) -> str | datetime:

@@ -52,7 +52,7 @@ def parse_metadata(text: str) -> dict[str, Any]:
         metadata = parse_json(text.encode("utf-8", "surrogatepass"))
     except InvalidJson as error:
         has_reason = error.message != InvalidJson.message
-        message = error.message.replace("The request body is", "The metadata is") if has_reason else NOT_JSON_MESSAGE
+        message = error.message.replace("The JSON is", "The metadata is") if has_reason else NOT_JSON_MESSAGE
         raise InvalidMetadata(message, field="metadata") from None
     return validate_metadata(metadata)
 
@@ -70,7 +70,7 @@ def refuse_unstorable_metadata(metadata: Mapping[str, Any]) -> None:
             # NaN and infinity, and numbers that a float cannot represent exactly.
             if isinstance(item, Decimal) or (isinstance(item, float) and item - item != 0.0):
                 raise InvalidMetadata(
-                    f"{field} contains a number that cannot be stored exactly. Send it as text.",
+                    f"{field} contains a number that cannot be stored exactly. Send it as a string.",
                     field=field or "metadata",
                 )
 
@@ -142,10 +142,10 @@ def _is_string(value: Any) -> bool:
 
 # "sys_id, status, type text, priority integer, flag boolean, created ISO 8601 UTC"
 TYPED_FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "sys_id": (_is_string, "text"),
-    "status": (_is_string, "text"),
-    "type": (_is_string, "text"),
+    "sys_id": (_is_string, "a string"),
+    "status": (_is_string, "a string"),
+    "type": (_is_string, "a string"),
     "priority": (is_integer, "a whole number of at most 64 bits, without quotation marks"),
     "flag": (lambda value: isinstance(value, bool), "true or false, without quotation marks"),
-    "created": (is_instant, "a date and time with its zone, such as 2024-05-19T15:30:00Z"),
+    "created": (is_instant, "a date and time with a time zone, such as 2024-05-19T15:30:00Z"),
 }

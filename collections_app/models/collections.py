@@ -10,7 +10,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils import timezone
 
-from system.errors import BadRequest
+from system.errors import InvalidParameter
 from system.records.history import history_field
 from system.records.record import Record
 
@@ -28,8 +28,8 @@ INVISIBLE_CHARACTERS = re.compile(
 )
 
 
-class InvalidName(BadRequest):
-    code = "invalid_parameter"
+class InvalidName(InvalidParameter):
+    """The name of a collection is invalid."""
 
 
 def normalize_name(name: str, field: str = "collection_name") -> str:
@@ -40,7 +40,7 @@ def normalize_name(name: str, field: str = "collection_name") -> str:
     """
     stored_name = _stored_form(name, field)
     if "\ufffd" in stored_name:
-        raise InvalidName("A name must be valid UTF-8 without U+FFFD.", field=field)
+        raise InvalidName("A name must be valid UTF-8 and must not contain U+FFFD.", field=field)
     return stored_name
 
 
@@ -77,7 +77,7 @@ def check_visible_characters(name: str) -> None:
     if name != name.strip():
         raise InvalidName("A collection name must not begin or end with whitespace.", field="collection_name")
     if match := INVISIBLE_CHARACTERS.search(name):
-        rule = "A collection name must not contain control, bidirectional or zero-width characters"
+        rule = "A collection name must not contain control, formatting or invisible characters"
         raise InvalidName(f"{rule}: found U+{ord(match[0]):04X}.", field="collection_name")
 
 

@@ -6,13 +6,12 @@ from django.http import QueryDict
 from accounts.models import User
 from collections_app import access
 from collections_app.http import parameters
-from collections_app.http.parameters import MAX_K, RequestParameters
+from collections_app.http.parameters import MAX_K, SEARCH_MODES, RequestParameters
 from collections_app.models import Collection
 from collections_app.models.collections import MAX_NAME_LENGTH, normalize_name
 from collections_app.search.pipeline import SearchRequest, SearchResult, search
-from system.errors import AccessDenied, Conflict, ServiceError
+from system.errors import ServiceError
 
-MODE_LABELS = (("hybrid", "keywords and meaning"), ("text", "keywords"), ("vector", "meaning"))
 DEFAULT_RESULT_COUNT = 5
 
 
@@ -22,12 +21,7 @@ class NewCollectionForm(forms.Form):
     )
 
     def create(self, user: User) -> Collection:
-        name = normalize_name(self.cleaned_data["name"])
-        if not access.may_create_collections(user):
-            raise AccessDenied("You are not allowed to create collections.")
-        if access.readable_collections(user).filter(name=name).exists():
-            raise Conflict("A collection with this name already exists.")
-        return access.create_collection(user, Collection(name=name))
+        return access.create_collection(user, Collection(name=normalize_name(self.cleaned_data["name"])))
 
 
 class SearchInput:
@@ -38,7 +32,7 @@ class SearchInput:
         self.query = query_params.get("query", "").strip()
         self.filter = query_params.get("filter", "").strip()
         mode = query_params.get("mode", "")
-        self.mode = mode if mode in dict(MODE_LABELS) else MODE_LABELS[0][0]
+        self.mode = mode if mode in SEARCH_MODES else "hybrid"
         k = query_params.get("k", "")
         self.k = min(max(int(k), 1), MAX_K) if k.isascii() and k.isdigit() and len(k) < 5 else DEFAULT_RESULT_COUNT
         self.problem = "" if self.query or not self.is_submitted else "Enter a search query."

@@ -18,10 +18,11 @@ from accounts.models import User
 from collections_app import access
 from collections_app.documents import counts, deletion
 from collections_app.extract.file_formats import EXTENSIONS, FORMAT_LABELS
+from collections_app.http.parameters import SEARCH_MODES
 from collections_app.models import Collection, Document, Version
 from collections_app.models.documents import VersionState
 from collections_app.pages import presenters
-from collections_app.pages.forms import MODE_LABELS, NewCollectionForm, SearchInput
+from collections_app.pages.forms import NewCollectionForm, SearchInput
 from system.errors import NotFound, ServiceError
 
 PAGE_SIZE = 20
@@ -118,7 +119,7 @@ class CollectionDetailPage(CollectionPage):
             "settings_url": reverse("admin:collections_app_collection_change", args=[collection.pk]),
             "states": [state.value for state in counts.STATE_ORDER],
             "upload_url": reverse("collection-documents", args=[collection.pk]) + "?wait=false",
-            "modes": MODE_LABELS,
+            "modes": SEARCH_MODES.items(),
             "formats": FORMAT_LABELS,
             "extensions": ",".join(f".{extension}" for extension in EXTENSIONS),
             "file_limit": settings.COLLECTIONS["file_limit"],

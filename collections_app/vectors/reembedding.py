@@ -171,7 +171,7 @@ def _is_index_ready(collection_id: str, space: EmbeddingSpace) -> bool:
         collection_id, space.pk
     ):
         return True
-    _record_status(collection_id, "All vectors are stored. Their index is being built.", 0, INDEX_CHECK_INTERVAL_S)
+    _record_status(collection_id, "All vectors are stored. The index is being built.", 0, INDEX_CHECK_INTERVAL_S)
     return False
 
 

@@ -61,7 +61,7 @@ def database_entry(url: str, process: str, name: str = "DATABASE_URL") -> dict[s
     except ProgrammingError:  # its text can quote the password
         raise ConfigurationError(
             f"{name} is not valid. Write it as postgresql://user:password@host:5432/database, "
-            "with special characters of the password percent-encoded."
+            "with special characters in the password percent-encoded."
         ) from None
     entry = {setting: str(parameters.pop(name)) for name, setting in DJANGO_NAMES.items() if name in parameters}
     if "NAME" not in entry:

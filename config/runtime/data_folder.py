@@ -112,7 +112,7 @@ def refuse_foreign_folder(path: Path) -> None:
     """A folder for sockets in a shared place must belong to this user and be closed to others."""
     status = path.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
-        raise PermissionError(1, "it belongs to another user or is open to others", str(path))
+        raise PermissionError(1, "it belongs to another user or is accessible to others", str(path))
 
 
 def write_private(path: Path, value: str) -> None:

@@ -94,7 +94,7 @@ class Supervisor:
                 if self.is_closing:
                     return
                 self._start_reaper()
-            self.log(f"the reaper ended ({describe_exit(code)}) and was started again")
+            self.log(f"the reaper stopped ({describe_exit(code)}) and was restarted")
 
     def _close_pipe(self) -> None:
         assert self.reaper.stdin is not None
@@ -191,7 +191,7 @@ class Supervisor:
         self.kill_group(event.process.pid)
         if time.monotonic() - child.started_at > BACKOFF_RESET_AFTER_S:
             child.backoff_s = 1.0
-        self.log(f"{child.name} ended ({describe_exit(event.code)}) and restarts in {child.backoff_s:.0f} s")
+        self.log(f"{child.name} stopped ({describe_exit(event.code)}) and will restart in {child.backoff_s:.0f} s")
         child.restart_at = time.monotonic() + child.backoff_s
         child.backoff_s = min(MAX_BACKOFF_S, child.backoff_s * 2)
 

@@ -70,7 +70,7 @@ def main(arguments: list[str], environment: Environment) -> int:
 def refuse_unshared_settings(environment: Environment) -> None:
     """Parts on several hosts must share their servers and keys."""
     if environment.database_url is None or environment.redis_url is None:
-        raise ConfigurationError("--only requires DATABASE_URL and REDIS_URL, which the parts on all hosts share.")
+        raise ConfigurationError("--only requires DATABASE_URL and REDIS_URL, because all hosts share these servers.")
     if environment.secret_key is None or not environment.secret_keys:
         raise ConfigurationError(
             "--only requires SECRET_KEY and SVC_SECRET_KEYS with the same values on every host. Otherwise a host "

@@ -114,7 +114,7 @@ class Parent:
             return
         self.retry_at = max(self.retry_at, process.started_at + MIN_LIFETIME_S)
         if process.kill_at == inf:
-            logger.error("Web process %d ended (%s). A new one replaces it.", pid, describe_exit(code))
+            logger.error("Web process %d stopped (%s) and will be replaced.", pid, describe_exit(code))
             if code > 0 and not any(other.is_serving for other in self._running_processes()):
                 sys.exit(1)  # none can start; the supervisor tries again, with growing delays
 

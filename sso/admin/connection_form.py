@@ -24,7 +24,7 @@ HELP_TEXTS = {
     "authorization_type": "Both types use PKCE. Only Authorization Code Flow also sends the client secret.",
     "client_id": "The ID under which this service is registered at the provider.",
     "user_field": (
-        "The field that identifies a user at the first sign-in. After that the account is linked to the identity. "
+        "The field that identifies a user at the first sign-in. After that, the account is linked to the identity. "
         "Choose Login only if users cannot set their own login at the provider."
     ),
     "redirect_uri": "The callback URL of this service. Register exactly this URL at the provider.",
@@ -39,7 +39,7 @@ HELP_TEXTS = {
         "Grant the roles in the token, and create roles that do not exist. A provider never grants protected roles (by "
         f"default {', '.join(PROTECTED_ROLE_NAMES)})."
     ),
-    "update_data_when_login": "Update roles and the fields set by the script at every sign-in.",
+    "update_data_when_login": "Update roles, groups and the fields set by the script at every sign-in.",
     "script": "A JavaScript function map(claims). It returns login, email, first_name, last_name and phone, and "
     "custom columns of users (x_…).",
     "response_type": (
@@ -47,11 +47,11 @@ HELP_TEXTS = {
         "URL fragment, and Authorization type is ignored."
     ),
     "role_claim": (
-        "Path of the claim with the roles. Leave empty to use realm_access.roles, resource_access.{Client ID}.roles, "
-        "roles and groups."
+        "Path of the claim that contains the roles. Leave empty to use realm_access.roles, "
+        "resource_access.{Client ID}.roles, roles and groups."
     ),
     "group_claim": (
-        "Path of the claim with the groups. The user is added to those groups that are grantable by sign-in. "
+        "Path of the claim that contains the groups. The user is added only to groups that are grantable by sign-in. "
         "Leave empty to map no groups."
     ),
 }

@@ -149,7 +149,7 @@ def try_script(setting: OidcSetting, claims_text: str) -> TestReport:
         except InvalidJson:
             claims = None
     elif claims is None:
-        return TestReport("There are no claims from an earlier sign-in. Enter claims to try.", False)
+        return TestReport("There are no claims from an earlier sign-in. Enter the claims to use.", False)
     if not isinstance(claims, dict):
         return TestReport("The claims must be a JSON object.", False)
     trial = copy(setting)  # the form shows the original again

@@ -14,8 +14,8 @@ from system import encryption, properties
 from system.admin_site.name_lists import summarize_names
 
 APPROVAL_AFTER_SAVE = (
-    "If you save this form, an administrator must approve the connection. Until then users with protected roles cannot "
-    "sign in through it. This test takes that into account."
+    "If you save this form, an administrator must approve the connection. Until then, users with protected roles "
+    "cannot sign in through it. This test takes that into account."
 )
 # Rule 2: "When Ignore case sensitivity is selected and the property is true, no user is authorized."
 NOBODY_CAN_SIGN_IN = (
@@ -126,7 +126,7 @@ def _duplicate_warnings(setting: OidcSetting) -> Iterator[str]:
     duplicates = others.filter(is_same_provider, client_id=setting.client_id)
     if names := [other.name for other in duplicates[: MAX_NAMES + 1]]:
         name_list = summarize_names(names, MAX_NAMES)
-        yield f"These connections use the same provider and client ID: {name_list}. Delete the ones you do not need."
+        yield f"Other connections use the same provider and client ID: {name_list}. Delete the ones you do not need."
 
 
 def _certificate_warnings(setting: OidcSetting) -> Iterator[str]:

@@ -58,7 +58,7 @@ class IdentityLinkAdmin(ReadOnlyAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         to_delete, model_count, perms_needed, protected = super().get_deleted_objects(objs, request)
-        note = "has a protected role, so only administrators can reset it"
+        note = "only an administrator can reset it, because the account has a protected role"
         kept_links = [f"{link} ({note})" for link in objs if not may_reset(link)]
         return to_delete, model_count, set() if kept_links else perms_needed, [*protected, *kept_links]
 

@@ -115,7 +115,7 @@ def unknown_key_reason(setting: OidcSetting) -> str:
     """Return why the provider's current keys are unknown, or an empty string if they are stored."""
     pair = CertificatePair.objects.filter(url_idp=setting.url_idp, realm=setting.realm).first()
     if pair is None:
-        return "The provider's keys were never fetched."
+        return "The provider's keys have never been fetched."
     requested_at, answered_at = pair.asked_for_unknown_at, pair.answered_at
     if requested_at is not None and (answered_at is None or answered_at < requested_at):
         return "Another request for the provider's keys is still in progress."
@@ -190,6 +190,6 @@ def _changed_key_warnings(remaining_keys: Mapping[str, IdpCertificate], key_set:
     if changed_kids:
         kids = ", ".join(f"“{kid}”" for kid in changed_kids)
         yield (
-            f"The provider publishes another key under the kid {kids}. The stored key was not changed. If the "
-            "new key is correct, delete the stored one under IdP certificates. Then update the certificates."
+            f"The provider publishes different keys under stored kids: {kids}. The stored keys were not changed. If "
+            "the new keys are correct, delete the stored ones under IdP certificates. Then update the certificates."
         )

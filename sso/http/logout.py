@@ -133,7 +133,7 @@ def end_sessions(tokens: list[str]) -> int:
     with transaction.atomic():
         advisory_locks.lock_named(advisory_locks.SIGN_OUTS_LOCK, claims["iss"])
         if not ProviderSignOut.record(claims):
-            raise SignInRefused(Refusal.TOKEN_REPLAYED, "A logout token with this id (jti) was received before.")
+            raise SignInRefused(Refusal.TOKEN_REPLAYED, "A logout token with this ID (jti) has already been received.")
         return ProviderSession.end(issuer=claims["iss"], **identifiers)
 
 

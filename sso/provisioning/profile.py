@@ -31,7 +31,7 @@ class Profile:
     def require(self, column: str) -> str:
         """Return the value of a column; refuse if there is none."""
         if column not in self.values:
-            raise SignInRefused(Refusal.PROFILE_INVALID, " ".join(self.notes) or f"The script sets no {column}.")
+            raise SignInRefused(Refusal.PROFILE_INVALID, " ".join(self.notes) or f"The script does not set {column}.")
         return self.values[column]
 
 

@@ -51,7 +51,7 @@ class SignInResult:
         roles = ", ".join(self.role_change.refused)
         sentences = [
             "The account was created." if self.is_new else "",
-            f"These roles were not granted because a provider cannot grant them: {roles}." if roles else "",
+            f"Ignored roles that a provider cannot grant: {roles}." if roles else "",
             *self.notes,
         ]
         return " ".join(filter(None, sentences))
@@ -154,7 +154,7 @@ class AccountProvisioning:
         if existing_link is not None and existing_link.sub == self.sub:
             return existing_link  # created by a concurrent sign-in
         if existing_link is not None:
-            raise SignInRefused(Refusal.SUBJECT_CONFLICT, f"The account {user.login} is linked to another subject.")
+            raise SignInRefused(Refusal.SUBJECT_CONFLICT, f"The account {user.login} is linked to a different subject.")
         link = IdentityLink(
             user=user,
             issuer=self.issuer,

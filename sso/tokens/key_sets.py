@@ -135,7 +135,7 @@ def _check_rsa_size(jwk: Mapping[str, Any]) -> None:
     if modulus.bit_length() < MIN_RSA_BITS:
         raise _IgnoredKey(f"an RSA key under {MIN_RSA_BITS} bits")
     if modulus.bit_length() > MAX_RSA_BITS or not 3 <= exponent <= MAX_EXPONENT:
-        raise _IgnoredKey("an RSA key that is too large")
+        raise _IgnoredKey("an RSA key with an unsupported size or exponent")
 
 
 def _decode_number(encoded: str) -> int:

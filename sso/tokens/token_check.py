@@ -100,7 +100,7 @@ def check_logout_token(token: str, expected: ExpectedToken, keys: Iterable[Key])
     if not identifiers or not all(isinstance(item, str) and 1 <= len(item) <= MAX_SUB_LENGTH for item in identifiers):
         raise SignInRefused(Refusal.TOKEN_SUBJECT, "The token must have a valid sub or sid.")
     if not isinstance(claims.get("jti"), str):
-        raise SignInRefused(Refusal.TOKEN_FORM, "The token has no id (jti).")
+        raise SignInRefused(Refusal.TOKEN_FORM, "The token has no ID (jti).")
     return claims
 
 
@@ -173,7 +173,7 @@ def check_header(header: Claims, advertised_algorithms: Collection[str], types: 
     kid = header.get("kid")
     is_valid = isinstance(kid, str) and 1 <= len(kid) <= MAX_KID_LENGTH and kid.isascii() and kid.isprintable()
     if "kid" in header and not is_valid:
-        raise SignInRefused(Refusal.TOKEN_FORM, f"The kid must be 1 to {MAX_KID_LENGTH} printable ASCII characters.")
+        raise SignInRefused(Refusal.TOKEN_FORM, f"The kid must have 1 to {MAX_KID_LENGTH} printable ASCII characters.")
     algorithm = header.get("alg")
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise SignInRefused(Refusal.TOKEN_ALG, f"The algorithm must be one of {', '.join(ALGORITHMS)}.")
@@ -231,7 +231,7 @@ def check_origin(claims: Claims, expected: ExpectedToken) -> None:
     if len(audiences) > 1 and authorized_party is None:
         raise SignInRefused(Refusal.TOKEN_AUDIENCE, "The token has several audiences but no authorized party (azp).")
     if "azp" in claims and authorized_party != expected.client_id:
-        raise SignInRefused(Refusal.TOKEN_AUDIENCE, "The authorized party (azp) is another client.")
+        raise SignInRefused(Refusal.TOKEN_AUDIENCE, "The authorized party (azp) is a different client.")
 
 
 def check_times(claims: Claims, now: float) -> None:
@@ -244,8 +244,8 @@ def check_times(claims: Claims, now: float) -> None:
     if expires_at < now - LEEWAY_S:
         raise SignInRefused(Refusal.TOKEN_CLOCK, f"exp is {now - expires_at:.0f} s behind this server's clock.")
     if now - issued_at > MAX_TOKEN_AGE_S:
-        detail = f"The token was issued {now - issued_at:.0f} s ago by this server's clock. At most {MAX_TOKEN_AGE_S} s"
-        raise SignInRefused(Refusal.TOKEN_CLOCK, f"{detail} are allowed.")
+        detail = f"The token is {now - issued_at:.0f} s old by this server's clock. At most {MAX_TOKEN_AGE_S} s"
+        raise SignInRefused(Refusal.TOKEN_CLOCK, f"{detail} is allowed.")
 
 
 def time_claim(claims: Claims, name: str) -> float:

@@ -128,7 +128,7 @@ def read_operand(text: str, position: int = 0) -> str | ValueFunction:
         raise QueryError("unknown value function", position, text)
     number = match.group(2)
     if (number is None) is not (row.unit is None):
-        rule = "takes no number" if row.unit is None else "takes one whole number"
+        rule = "takes no argument" if row.unit is None else "takes one whole number as its argument"
         raise QueryError(f"this value function {rule}", position, text)
     count = int(number or 0)
     if row.unit and not is_within_limit(row.unit, count):

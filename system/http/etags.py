@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from system.errors import BadRequest
+from system.errors import InvalidParameter
 
 ANY_TAG = "*"
 IF_MATCH, IF_NONE_MATCH = "HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"
@@ -20,7 +20,5 @@ def required_tags(request: Any) -> list[str] | None:
     if IF_MATCH not in request.META:
         return None
     if not TAGS_PATTERN.fullmatch(request.META[IF_MATCH]):
-        raise BadRequest(
-            "If-Match must be an ETag from an earlier response.", code="invalid_parameter", field="If-Match"
-        )
+        raise InvalidParameter("If-Match must be an ETag from an earlier response.", field="If-Match")
     return read_tags(request, IF_MATCH)

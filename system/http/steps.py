@@ -36,7 +36,7 @@ def use_forwarded_headers(request: HttpRequest) -> None:
     if forwarded_for:
         address = _client_address(forwarded_for)
         if address is None:
-            raise errors.BadRequest("The header X-Forwarded-For is malformed.")
+            raise errors.BadRequest("The X-Forwarded-For header is malformed.")
         request.META["REMOTE_ADDR"] = address
     if protocol == "https":
         request.META["wsgi.url_scheme"] = "https"
@@ -108,7 +108,7 @@ def check_request_head(request: HttpRequest) -> None:
     if "HTTP_TRANSFER_ENCODING" in request.META and not request.META.get("CONTENT_LENGTH"):
         raise errors.LengthRequired()
     if not CONTENT_LENGTH_PATTERN.fullmatch(str(request.META.get("CONTENT_LENGTH") or "")):
-        raise errors.BadRequest("The header Content-Length is malformed.")
+        raise errors.BadRequest("The Content-Length header is malformed.")
     if "HTTP_CONTENT_ENCODING" in request.META:
         raise errors.UnsupportedMediaType("Send the body without Content-Encoding.")
 

@@ -17,7 +17,7 @@ from django.core.files.uploadhandler import FileUploadHandler
 from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParser, MultiPartParserError
 
-from system.errors import BadRequest, TooLarge, Unavailable, UnsupportedMediaType
+from system.errors import BadRequest, InvalidParameter, TooLarge, Unavailable, UnsupportedMediaType
 
 logger = structlog.get_logger(__name__)
 
@@ -198,7 +198,7 @@ class OneFileHandler(FileUploadHandler):
         if field_name != FILE_FIELD:
             raise BadRequest(f"Send the file in the field {FILE_FIELD}.", code="unknown_field", field=field_name[:80])
         if self.file is not None:
-            raise BadRequest("Send one file per request.", code="invalid_parameter", field=FILE_FIELD)
+            raise InvalidParameter("Send one file per request.", field=FILE_FIELD)
         self.file = tempfile.SpooledTemporaryFile(max_size=MAX_IN_MEMORY_BYTES)  # noqa: SIM115  (closed by `received`)
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:

@@ -24,7 +24,7 @@ class Metrics(APIView):
     def get(self, request: Request) -> HttpResponse:
         caller: Any = request.user
         if not caller.has_role(MONITORING_ROLE):
-            raise AccessDenied("The role monitoring is required to read metrics.")
+            raise AccessDenied('The role "monitoring" is required to read metrics.')
         metric_files.writer.write()  # those of this process; other processes are a moment behind
         response: HttpResponse = ExportToDjangoView(request)
         response.content += generate_latest(DATABASE_REGISTRY)

@@ -18,11 +18,11 @@ _CERTIFICATE_FAULTS = {
     19: f"was issued by an authority that this server does not trust. {_CA_BUNDLE_HINT}",
     20: f"was issued by an authority that this server does not trust. {_CA_BUNDLE_HINT}",
     21: f"was issued by an authority that this server does not trust. {_CA_BUNDLE_HINT}",
-    26: "is not issued for a web server.",
-    62: "is issued for another host name.",
-    64: "is issued for another IP address.",
+    26: "was not issued for a web server.",
+    62: "was issued for another host name.",
+    64: "was issued for another IP address.",
     66: "has a key that is too short.",
-    68: "is signed with a method that is too weak.",
+    68: "is signed with an algorithm that is too weak.",
 }
 
 
@@ -35,7 +35,7 @@ def ssl_context(ca_bundle: Path | None) -> ssl.SSLContext:
         # A changed bundle is used from the next call on, without a restart.
         return _ssl_context(ca_bundle, ca_bundle.stat().st_mtime_ns if ca_bundle else 0)
     except OSError as error:
-        raise OutboundFailed("ca_bundle", "The certificates in the file of SVC_CA_BUNDLE cannot be read.") from error
+        raise OutboundFailed("ca_bundle", "The certificates in the SVC_CA_BUNDLE file cannot be read.") from error
 
 
 @lru_cache(maxsize=4)
@@ -58,7 +58,7 @@ def describe_tls_error(error: ssl.SSLError, host: str) -> str:
     """
     if isinstance(error, ssl.SSLCertVerificationError):
         # `verify_message` is OpenSSL's wording, without text from the certificate except the requested host.
-        fault = _CERTIFICATE_FAULTS.get(error.verify_code) or f"is not accepted ({error.verify_message})."
+        fault = _CERTIFICATE_FAULTS.get(error.verify_code) or f"was not accepted ({error.verify_message})."
         return f"The certificate of {host} {fault}"
     if error.reason == "WRONG_VERSION_NUMBER":
         return (

@@ -108,9 +108,9 @@ def _check_host(host: str, policy: Policy) -> Address | None:
     if address is None and not _HOST_NAME_PATTERN.fullmatch(host):
         raise OutboundRefused("host", "The host name is empty or malformed.")
     if address is not None and (kind := forbidden_kind(address, policy)):
-        raise OutboundRefused("address", f"{address} is not allowed, because it is a {kind} address.")
+        raise OutboundRefused("address", f"{address} is not allowed. Calls to {kind} addresses are refused.")
     if (host == "localhost" or host.endswith(".localhost")) and not policy.allow_http:
-        raise OutboundRefused("address", "localhost is not allowed, because it is a loopback address.")
+        raise OutboundRefused("address", "localhost is not allowed. Calls to loopback addresses are refused.")
     return address
 
 

@@ -24,7 +24,7 @@ def table_tile(request: HttpRequest) -> dashboard.Tile | None:
         return None
     table_count, rule_count = Table.objects.filter(is_system=False).count(), Rule.objects.count()
     failed = DeferredRecord.objects.filter(state=DeferredRecord.State.FAILED).count()
-    caption = f"designed tables, {rule_count} access rules" + (f", {failed} records not created" if failed else "")
+    caption = f"designed tables · access rules: {rule_count}" + (f" · records not created: {failed}" if failed else "")
     page = "tableapi.DeferredRecord" if failed else "tableapi.Table"
     return dashboard.Tile(
         "Tables", str(table_count), caption, dashboard.Link("", "", page).url, "table", needs_attention=bool(failed)

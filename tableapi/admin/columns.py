@@ -107,12 +107,12 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
             messages.warning(request, f"{column} has no choices yet. Until you add one, the column stays empty.")
         elif column.default_value and column.default_value not in values:
             messages.warning(
-                request, f"The default value {column.default_value} is not a choice, so new records will have no value."
+                request, f"The default value “{column.default_value}” is not a choice. New records will have no value."
             )
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         objects, *other_results = super().get_deleted_objects(objs, request)
-        deleted = [f"The values of {column} in {schema_editor.count_values(column)} record(s)" for column in objs]
+        deleted = [f"The values of {column} (records: {schema_editor.count_values(column):,})" for column in objs]
         deleted += [f"The access rule “{rule}”" for column in objs for rule in Rule.for_column(column)]
         remaining = [text for column in objs for text in _remaining_usages(column)]
         return [*objects, *deleted, *remaining], *other_results
@@ -137,15 +137,15 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
         options["help_texts"] = {
             "name": "Lowercase letters, digits and underscores. In a system table it must start with x_. Cannot be "
             "changed later.",
-            "type": "Can later be changed only between String and Text, or from these to Formatted text.",
+            "type": "String and Text can later be changed into each other or Formatted text. Other types are fixed.",
             "reference_table": "The table that the values refer to. Cannot be changed later.",
             "read_only": "Callers cannot write this column.",
             "is_unique": "No two records can have the same value. Case is ignored.",
             "is_indexed": "Speeds up filtering and sorting. Makes text searchable by word.",
             "is_display": "References to a record show this value. Only one column of a table can have this option.",
-            "default_value": "The value of new records if the request does not set one. Dates and times also accept "
-            "javascript:gs.now() or javascript:gs.daysAgo(-7), user references javascript:gs.getUserID(), and strings "
-            "javascript:getNextObjNumberPadded() for the record's number.",
+            "default_value": "The value of new records if the request does not set one. Functions: javascript:gs.now() "
+            "or javascript:gs.daysAgo(-7) for dates and times, javascript:gs.getUserID() for references to users, "
+            "javascript:getNextObjNumberPadded() for record numbers in strings.",
             "max_length": "In characters, for text only. Leave empty for no limit.",
             "converted_from_text": "Callers still receive plain text, as before the conversion to formatted text.",
         }

@@ -51,7 +51,7 @@ class TableAdmin(DesignAdmin):
         if other := others.first():
             messages.warning(
                 request,
-                f"{other.name} has the same number prefix, {obj.number_prefix}. Both tables can have the same numbers.",
+                f"{other.name} has the same number prefix, {obj.number_prefix}. Two records can get the same number.",
             )
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
@@ -97,7 +97,7 @@ class TableAdmin(DesignAdmin):
     def _links(self, model_name: str, table: Table, count: int, *, can_add: bool = True) -> str:
         list_url = f"{reverse(f'admin:tableapi_{model_name}_changelist')}?{urlencode({TABLE_FILTER: table.pk})}"
         add_url = f"{reverse(f'admin:tableapi_{model_name}_add')}?{urlencode({'table': table.pk})}"
-        all_link = format_html('<a class="sb-link" href="{}">Show all {}</a>', list_url, count) if count else "None"
+        all_link = format_html('<a class="sb-link" href="{}">Show all ({})</a>', list_url, count) if count else "None"
         return format_html('{} · <a class="sb-link" href="{}">Add</a>', all_link, add_url) if can_add else all_link
 
     def get_urls(self) -> Any:

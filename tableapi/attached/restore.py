@@ -31,7 +31,7 @@ def restore(catalogue: Catalogue, caller: Caller, deletion_id: str) -> dict[str,
         raise NotFound("There is no such entry in the Record Deletion Log.")
     table = catalogue.tables.get(entry.table)
     if table is None:
-        raise Conflict(f"There is no table {entry.table} to restore the record to.")
+        raise Conflict(f'The table "{entry.table}" no longer exists.')
     if table.name in CATALOGUE_TABLES or (table.is_system and not system_records.can_be_created_by_clients(table)):
         raise BadRequest("Records of this table cannot be restored.")
     with transaction.atomic():

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from system.errors import BadRequest
+from system.errors import InvalidParameter
+from system.strict_json import InvalidJson
 from tableapi.query.parameters import RawParameters, parse_choice
 
 MAX_BULK_RECORDS = 10_000
@@ -29,28 +30,24 @@ def parse_bulk(body: Any, raw: RawParameters, *, allows_query: bool, allows_valu
         return BulkRequest(continues_on_error=continues_on_error, **_parse_query(body, allows_values))
     if not isinstance(body, list):
         alternative = ", or an object with sysparm_query and expected" if allows_query else ""
-        raise _invalid_error(f"The body must be an array of JSON objects{alternative}.")
+        raise InvalidJson(f"The body must be an array of JSON objects{alternative}.")
     if len(body) > MAX_BULK_RECORDS:
-        raise _invalid_error(f"Send at most {MAX_BULK_RECORDS:,} records in one request.")
+        raise InvalidJson(f"Send at most {MAX_BULK_RECORDS:,} records in one request.")
     if (position := next((i for i, record in enumerate(body) if not isinstance(record, dict)), None)) is not None:
-        raise BadRequest("Each record must be a JSON object.", code="invalid_json", position=position)
+        raise InvalidJson("Each record must be a JSON object.", position=position)
     return BulkRequest(body, continues_on_error=continues_on_error)
 
 
 def _parse_query(body: dict[str, Any], allows_values: bool) -> dict[str, Any]:
     query, expected = body.get("sysparm_query"), body.get("expected")
     if unknown := body.keys() - (QUERY_KEYS if allows_values else QUERY_KEYS - {"values"}):
-        raise _invalid_error(f"The body cannot contain {min(unknown)[:80]}.")
+        raise InvalidJson(f'The body cannot contain "{min(unknown)[:80]}".')
     if not isinstance(query, str) or not query.strip("^ "):
-        raise _invalid_error("sysparm_query must be a non-empty encoded query.", "sysparm_query")
+        raise InvalidParameter("sysparm_query must be a non-empty encoded query.", field="sysparm_query")
     if not isinstance(expected, int) or isinstance(expected, bool) or not 0 <= expected <= MAX_BULK_RECORDS:
         message = f"expected must be the number of records that the query matches, at most {MAX_BULK_RECORDS:,}."
-        raise _invalid_error(message, "expected")
+        raise InvalidParameter(message, field="expected")
     values = body.get("values")
     if allows_values and not isinstance(values, dict):
-        raise _invalid_error("values must be an object of column names and values.", "values")
+        raise InvalidParameter("values must be an object of column names and values.", field="values")
     return {"query": query, "expected_count": expected, "values": values}
-
-
-def _invalid_error(message: str, field: str | None = None) -> BadRequest:
-    return BadRequest(message, code="invalid_json" if field is None else "invalid_parameter", field=field)

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import DataError, transaction
 
-from system.errors import BadRequest, Conflict, ServiceError, TooLarge
+from system.errors import BadRequest, Conflict, InvalidParameter, ServiceError, TooLarge
 from tableapi.access.caller_view import record_not_found
 from tableapi.database import catalogue_loader, statement_runner
 from tableapi.query import read_plan
@@ -89,7 +89,7 @@ def _delete(change: WriteRequest, record: RecordToWrite) -> str | None:
 
 def _checked_id(record: RecordToWrite) -> str:
     if not isinstance(record.sys_id, str):
-        raise BadRequest("Each record must include its sys_id.", code="invalid_parameter", field="sys_id")
+        raise InvalidParameter("Each record must include its sys_id.", field="sys_id")
     return record.sys_id
 
 
@@ -152,7 +152,7 @@ def _records_to_write(change: WriteRequest, bulk: BulkRequest, lock: str) -> Ite
     rows = _matching_rows(change, bulk, lock)
     if len(rows) != bulk.expected_count:
         actual = f"more than {bulk.expected_count:,}" if len(rows) > bulk.expected_count else f"{len(rows):,}"
-        message = f"The query matches {actual} records, but {bulk.expected_count:,} were expected. Nothing was written."
+        message = f"Number of matching records: {actual}. Expected: {bulk.expected_count:,}. Nothing was written."
         raise Conflict(message, code="count_differs", field="expected")
     for sys_id, visible_id in rows:
         yield RecordToWrite(bulk.values or {}, sys_id, visible_id)

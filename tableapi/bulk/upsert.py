@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from system.errors import BadRequest
+from system.errors import InvalidParameter
 from tableapi.catalogue.definitions import Column
 from tableapi.database import statement_runner
 from tableapi.query.expressions import ALWAYS
@@ -34,7 +34,7 @@ def upsert(change: WriteRequest, key: str) -> UpsertResult:
     column = _key_column(change, key)
     value = payload.parse_value(change, column, change.body.get(key))
     if value is None:
-        raise BadRequest(f"The body must contain a value for {key}.", code="invalid_parameter", field=key)
+        raise InvalidParameter(f"The body must contain a value for {key}.", field=key)
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
             with transaction.atomic():
@@ -53,12 +53,12 @@ def _key_column(change: WriteRequest, key: str) -> Column:
     table = change.table
     column = table.columns.get(key)
     if not key:
-        raise BadRequest(f"{KEY_PARAMETER} must name a unique column.", code="invalid_parameter", field=KEY_PARAMETER)
+        raise InvalidParameter(f"{KEY_PARAMETER} must name a unique column.", field=KEY_PARAMETER)
     if column is None or not change.context.view.permissions.can_see_column(table, column):
         raise unknown_column_error((key[:80],))
     if not column.is_unique or table.is_server_managed(column):
-        message = f"{key} is not a unique column that you can write."
-        raise BadRequest(message, code="invalid_parameter", field=KEY_PARAMETER)
+        message = f'"{key}" is not a unique column that you can write.'
+        raise InvalidParameter(message, field=KEY_PARAMETER)
     return column
 
 

@@ -64,7 +64,7 @@ def _as_text(value: Any) -> str:
 
 def _check_length(column: ColumnLimits, value: str) -> str:
     if column.max_length is not None and len(value) > column.max_length:
-        raise InvalidValue(f"Expected at most {column.max_length} characters.")
+        raise InvalidValue(f"Expected a string with a length of at most {column.max_length}.")
     return value
 
 

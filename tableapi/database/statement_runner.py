@@ -10,7 +10,7 @@ from psycopg import sql
 from system import database_statements
 from tableapi.catalogue.definitions import Catalogue
 from tableapi.sql.select import Statement
-from tableapi.sql.statement_builder import Inputs
+from tableapi.sql.statement_builder import StatementInputs
 
 Row = tuple[Any, ...]
 ByteRow = tuple[bytes | None, ...]
@@ -23,11 +23,11 @@ class CatalogueChanged(Exception):
     """The catalogue changed after this process loaded it, so plans and statements may be wrong."""
 
 
-def fetch(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -> list[Row]:
+def fetch(statement: Statement, inputs: StatementInputs, alias: str = DEFAULT_DB_ALIAS) -> list[Row]:
     return database_statements.run_sql(statement.encode(inputs.version), statement.values(inputs), alias).rows()
 
 
-def fetch_bytes(statement: Statement, inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -> list[ByteRow]:
+def fetch_bytes(statement: Statement, inputs: StatementInputs, alias: str = DEFAULT_DB_ALIAS) -> list[ByteRow]:
     return database_statements.run_sql(statement.encode(inputs.version), statement.values(inputs), alias).byte_rows()
 
 
@@ -54,12 +54,12 @@ def strip_version(rows: list[Row], catalogue: Catalogue) -> list[Row]:
     return [row[1:] for row in rows]
 
 
-def catalogue_version(inputs: Inputs, alias: str = DEFAULT_DB_ALIAS) -> int:
+def catalogue_version(inputs: StatementInputs, alias: str = DEFAULT_DB_ALIAS) -> int:
     ((version,),) = fetch(VERSION_STATEMENT, inputs, alias)
     return int(version)
 
 
-def check_version(inputs: Inputs) -> None:
+def check_version(inputs: StatementInputs) -> None:
     """Raise CatalogueChanged if the primary has another version of the catalogue."""
     if catalogue_version(inputs) != inputs.version:
         raise CatalogueChanged

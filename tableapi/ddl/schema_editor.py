@@ -96,7 +96,7 @@ def _run_with_retries(statement: sql.Composable) -> None:
                 ) from error
             if isinstance(cause, errors.InsufficientPrivilege):
                 raise ValidationError(
-                    "The service cannot change this table, because its database role does not own the table."
+                    "The service cannot change this table, because it belongs to another database role."
                 ) from error
             if isinstance(cause, errors.QueryCanceled):
                 raise Unavailable("The change took too long. Try again when the load is lower.") from error

@@ -43,7 +43,7 @@ def check_set_on_change_rule(rule: SetRule) -> None:
 
 
 def _set_to_problem(column: Column) -> str:
-    return "A rule cannot set the next number." if defaults.is_number_default(column) else defaults.find_problem(column)
+    return "A rule cannot set record numbers." if defaults.is_number_default(column) else defaults.find_problem(column)
 
 
 def _value_problem(column: Column, value: str) -> str:
@@ -70,7 +70,7 @@ def check_path(table: Table, path: str) -> None:
     catalogue = catalogue_loader.load()
     steps = tuple(path.split("."))
     if path_resolver.resolve_path(RuleScope(catalogue), catalogue.tables[table.name], steps) is None:
-        raise ValidationError({"path": f"{path} is not a valid path from {table.name}."})
+        raise ValidationError({"path": f"“{path}” is not a valid path from {table.name}."})
 
 
 def check_joins(table: Table, paths: tuple[str, ...]) -> None:

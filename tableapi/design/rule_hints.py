@@ -40,12 +40,12 @@ def condition_hints(catalogue: Catalogue, table_name: str, text: str) -> Iterato
         values = _literal_values(predicate.condition)
         if column.choices:
             choices = dict(column.choices)
-            yield from (f"{value} is not a choice of {path}." for value in values if value not in choices)
+            yield from (f"“{value}” is not a choice of {path}." for value in values if value not in choices)
         target = catalogue.tables.get(column.reference or "")
         if target is not None:
             existing = _existing_ids(target, values)
             yield from (
-                f"{path}: {target.name} has no record with the id {value}." for value in values if value not in existing
+                f"{path}: {target.name} has no record with id “{value}”." for value in values if value not in existing
             )
 
 

@@ -12,7 +12,7 @@ from django.db import InternalError, transaction
 from django.http import HttpRequest, HttpResponse, QueryDict
 from rest_framework.request import Request
 
-from system.errors import BadRequest, QueryTooSlow, ServiceError, TooLarge, Unavailable, UnsupportedMediaType
+from system.errors import InvalidParameter, QueryTooSlow, ServiceError, TooLarge, Unavailable, UnsupportedMediaType
 from system.http import django_request, stateless_requests, steps
 from system.http.error_responses import error_response
 from system.http.json_view import JsonView, set_parsed_request
@@ -113,12 +113,12 @@ def _id_of(item: Any) -> Any:
 def _parse_batch(request: Request) -> tuple[list[Any], bool]:
     body = json_body(request)
     if not isinstance(body, dict) or not isinstance(body.get("requests"), list):
-        raise InvalidJson('The body must be a JSON object with "requests", an array.')
+        raise InvalidJson('The body must be a JSON object with an array "requests".')
     is_atomic = body.get("atomic", False)
     if not isinstance(is_atomic, bool) or body.keys() - {"requests", "atomic"}:
-        raise InvalidJson('The body can have "requests", an array, and "atomic", true or false.')
+        raise InvalidJson('The body can contain only the array "requests" and the boolean "atomic".')
     if len(body["requests"]) > MAX_BATCH_REQUESTS:
-        raise BadRequest(f"A batch can have at most {MAX_BATCH_REQUESTS} requests.", code="invalid_parameter")
+        raise InvalidParameter(f"A batch can have at most {MAX_BATCH_REQUESTS} requests.")
     return body["requests"], is_atomic
 
 
@@ -139,7 +139,7 @@ def _run_request(batch: Batch, item: Any, is_atomic: bool, is_over_limit: bool) 
     try:
         if is_over_limit:
             raise TooLarge(
-                "The batch takes too long, or its responses are too large. Send this request in another batch."
+                "The batch took too long, or its responses are too large. Send this request in another batch."
             )
         inner = _inner_request(batch, item)
         steps.check_request_head(inner)
@@ -169,17 +169,16 @@ def _call_in_savepoint(inner: HttpRequest) -> HttpResponse:
 
 def _inner_request(batch: Batch, item: Any) -> InnerRequest:
     if not isinstance(item, dict) or item.keys() - REQUEST_KEYS or str(item.get("method")) not in ALLOWED_METHODS:
-        raise BadRequest(
+        raise InvalidParameter(
             f"Each request must be an object with method ({', '.join(ALLOWED_METHODS)}) and url, and optionally id, "
-            "headers and body.",
-            code="invalid_parameter",
+            "headers and body."
         )
     url, headers = item.get("url"), item.get("headers", {})
     if not isinstance(url, str) or not (url.isascii() and url.isprintable() and url.startswith(PATH_PREFIXES)):
         message = f"The url must be the path of a table, such as {API_PATH}task."
-        raise BadRequest(message, code="invalid_parameter", field="url")
+        raise InvalidParameter(message, field="url")
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
-        raise BadRequest("headers must be an object of strings.", code="invalid_parameter", field="headers")
+        raise InvalidParameter("headers must be an object of strings.", field="headers")
     names = {name.lower(): value for name, value in headers.items()}
     if not JSON_TYPE.fullmatch(names.get("content-type", "application/json")):
         raise UnsupportedMediaType
@@ -189,7 +188,7 @@ def _inner_request(batch: Batch, item: Any) -> InnerRequest:
     inner = InnerRequest(batch, item["method"], unquote(parts.path), meta)
     file = ATTACHMENT_PATH.fullmatch(inner.path)
     if (file and (file["content"] or inner.method == "POST")) or STREAMED_TYPES.search(names.get("accept", "")):
-        raise BadRequest("A batch cannot upload or download files.", code="invalid_parameter", field="url")
+        raise InvalidParameter("A batch cannot upload or download files.", field="url")
     # Views check whether there is a body, but read the parsed one.
     inner._body = b"parsed" if "body" in item else b""
     set_parsed_request(inner, batch.user, item.get("body"))

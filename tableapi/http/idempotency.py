@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from system.errors import BadRequest, Conflict, ServiceError
+from system.errors import Conflict, InvalidParameter, ServiceError
 from system.http import django_request
 from system.http.error_responses import error_response
 from system.plain_sql import fetch_rows
@@ -32,7 +32,7 @@ def respond_once(request: Request, respond: Callable[[], HttpResponse]) -> HttpR
         return respond()
     if not 0 < len(key) <= MAX_KEY_LENGTH or not key.isprintable():
         message = f"An Idempotency-Key must consist of 1 to {MAX_KEY_LENGTH} printable characters."
-        raise BadRequest(message, code="invalid_parameter", field="Idempotency-Key")
+        raise InvalidParameter(message, field="Idempotency-Key")
     identity = _identity(request, key)
     request_hash = _request_hash(request)
     with transaction.atomic():

@@ -176,7 +176,7 @@ def _check_max_length(column: Column) -> None:
         return
     column.max_length = column.max_length or limits.default
     if column.max_length > limits.maximum:
-        raise ValidationError({"max_length": f"An indexed text can have at most {limits.maximum:,} characters."})
+        raise ValidationError({"max_length": f"An indexed text column can have at most {limits.maximum:,} characters."})
 
 
 def _check_stored_lengths(column: Column, previous: Column) -> None:
@@ -185,7 +185,7 @@ def _check_stored_lengths(column: Column, previous: Column) -> None:
     is_new_type = column.type != previous.type
     gains_index_option = any(getattr(column, name) and (is_new_type or not getattr(previous, name)) for name in names)
     if gains_index_option and column.max_length and schema_editor.has_longer_text(previous, column.max_length):
-        problem = f"Some records have a text of more than {column.max_length:,} characters. Shorten those texts first."
+        problem = f"Some texts exceed the maximum length ({column.max_length:,}). Shorten those texts first."
         raise ValidationError({"max_length": problem})
 
 
@@ -258,10 +258,10 @@ def check_choice_deletion(choice: Choice, *, with_column: bool) -> None:
 def _check_choice_is_unused(choice: Choice) -> None:
     """Refuse instead of warning, because new records would silently have no value."""
     if choice.column.default_value == choice.value:
-        raise ValidationError(f"{choice.value} is the default value of {choice.column}. Change the default first.")
+        raise ValidationError(f"“{choice.value}” is the default value of {choice.column}. Change the default first.")
     uses_choice = Q(watched=choice.column, value=choice.value) | Q(column=choice.column, set_to=choice.value)
     if rule := apps.get_model("tableapi", "SetRule").objects.filter(uses_choice).first():
-        raise ValidationError(f"A set-on-change rule uses {choice.value}: {rule}. Change that rule first.")
+        raise ValidationError(f"A set-on-change rule uses “{choice.value}”: {rule}. Change that rule first.")
 
 
 def check_rule(rule: Rule) -> None:

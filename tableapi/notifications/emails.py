@@ -22,7 +22,7 @@ from .entries import entries_of
 logger = structlog.get_logger(__name__)
 
 MAX_ATTEMPTS = 8
-FIRST_RETRY_DELAY = timedelta(minutes=1)
+FIRST_RETRY_DELAY = timedelta(minutes=2)
 MAX_EMAILS_PER_RUN = 200
 SUBJECTS = {
     Reason.ASSIGNED: "{} was assigned to you",
@@ -64,7 +64,7 @@ def _claim_next() -> Notification | None:
         if row is not None:
             row.email_attempts += 1
             is_last = row.email_attempts >= MAX_ATTEMPTS
-            row.email_at = None if is_last else Now() + FIRST_RETRY_DELAY * 2**row.email_attempts
+            row.email_at = None if is_last else Now() + FIRST_RETRY_DELAY * 2 ** (row.email_attempts - 1)
             row.save(update_fields=["email_at", "email_attempts"])
     return row
 

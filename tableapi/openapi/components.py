@@ -34,7 +34,7 @@ PARAMETERS: dict[str, Object] = {
         "Returns the number of matching records in `X-Total-Count`. `estimated` stops counting at 10,000.",
         {"type": "string", "enum": ["exact", "estimated"]},
     ),
-    "formulas": parameter("sysparm_keep_formulas", "`1` does not escape formulas in CSV.", SWITCH_SCHEMA),
+    "formulas": parameter("sysparm_keep_formulas", "`1` leaves formulas in CSV unescaped.", SWITCH_SCHEMA),
     "category": parameter("sysparm_query_category", "`replica` allows reading from a replica."),
     "display": parameter(
         "sysparm_display_value",
@@ -43,7 +43,7 @@ PARAMETERS: dict[str, Object] = {
     ),
     "links": parameter("sysparm_exclude_reference_link", "`1` returns references without links.", SWITCH_SCHEMA),
     "fields": parameter("sysparm_fields", "Fields to return, separated by commas. Use dots to follow references."),
-    "view": parameter("sysparm_view", "The form view whose fields to return."),
+    "view": parameter("sysparm_view", "The form view whose fields are returned."),
     "input": parameter("sysparm_input_display_value", "`1` if the body contains display values.", SWITCH_SCHEMA),
     "entryLimit": parameter(
         "sysparm_limit", "The maximum number of entries.", limit_schema(MAX_CHANGES, DEFAULT_LIMIT)

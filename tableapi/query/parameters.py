@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from system.encoded_query import QueryError
-from system.errors import BadRequest
+from system.errors import BadRequest, InvalidParameter
 from tableapi.catalogue.value_readers import UNSTORABLE_CHARACTER
 
 from .parsed_query import ParsedQuery, parse_query_text
@@ -67,9 +67,9 @@ def parse_list(raw: RawParameters) -> ListRequest:
     cursor = parse_text(raw, "sysparm_cursor")
     if limit * page > MAX_PAGED_RECORDS:
         message = f"Page numbers reach only the first {MAX_PAGED_RECORDS:,} records. To read more, use the cursor."
-        raise _invalid("sysparm_page", message)
+        raise InvalidParameter(message, field="sysparm_page")
     if cursor and page != 1:
-        raise _invalid("sysparm_cursor", "Send sysparm_cursor or sysparm_page, not both.")
+        raise InvalidParameter("Send sysparm_cursor or sysparm_page, not both.", field="sysparm_cursor")
     return ListRequest(
         output=parse_output(raw),
         query=parse_query_text(parse_text(raw, "sysparm_query")),
@@ -94,7 +94,7 @@ class ExportRequest(NamedTuple):
 def parse_export(raw: RawParameters, maximum: int) -> ExportRequest:
     for name in ("sysparm_page", "sysparm_cursor", "sysparm_count"):
         if parse_text(raw, name):
-            raise _invalid(name, f"An export has no pages. Leave out {name}.")
+            raise InvalidParameter(f"An export has no pages. Leave out {name}.", field=name)
     return ExportRequest(
         output=parse_output(raw),
         query=parse_query_text(parse_text(raw, "sysparm_query")),
@@ -157,17 +157,17 @@ def parse_text(raw: RawParameters, name: str) -> str:
         return ""
     values = raw.getlist(name)
     if len(values) > 1:
-        raise _invalid(name, f"{name} was given more than once.")
+        raise InvalidParameter(f"{name} was given more than once.", field=name)
     (value,) = values
     if UNSTORABLE_CHARACTER.search(value):
-        raise _invalid(name, f"{name} contains a character that cannot be stored.")
+        raise InvalidParameter(f"{name} contains a character that cannot be stored.", field=name)
     return value
 
 
 def parse_names(raw: RawParameters, parameter: str, maximum: int) -> tuple[str, ...]:
     names = tuple(name for part in parse_text(raw, parameter).split(",") if (name := part.strip()))
     if len(names) > maximum:
-        raise _invalid(parameter, f"You can request at most {maximum} fields.")
+        raise InvalidParameter(f"You can request at most {maximum} fields.", field=parameter)
     return names
 
 
@@ -177,7 +177,7 @@ def parse_switch(raw: RawParameters, name: str) -> bool:
 
 def _read_switch(name: str, value: str, expected: str = "1 or 0") -> bool:
     if value.lower() not in SWITCH_VALUES:
-        raise _invalid(name, f"{name} must be {expected}.")
+        raise InvalidParameter(f"{name} must be {expected}.", field=name)
     return SWITCH_VALUES[value.lower()]
 
 
@@ -186,16 +186,12 @@ def parse_number(raw: RawParameters, name: str, default: int, maximum: int) -> i
     if not raw.getlist(name):
         return default
     if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= maximum:
-        raise _invalid(name, f"{name} must be a whole number from 1 to {maximum:,}.")
+        raise InvalidParameter(f"{name} must be a whole number from 1 to {maximum:,}.", field=name)
     return int(text)
 
 
 def parse_choice(raw: RawParameters, name: str, choices: tuple[str, ...]) -> str:
     value = parse_text(raw, name)
     if value not in choices:
-        raise _invalid(name, f"{name} must be one of {', '.join(filter(None, choices))}.")
+        raise InvalidParameter(f"{name} must be one of {', '.join(filter(None, choices))}.", field=name)
     return value
-
-
-def _invalid(name: str, message: str) -> BadRequest:
-    return BadRequest(message, code="invalid_parameter", field=name)

@@ -77,7 +77,7 @@ class RuleScope:
 def unknown_column_error(path: tuple[str, ...], position: int | None = None) -> BadRequest:
     """Return the same error for a missing column, a hidden column and a column behind a hidden reference."""
     name = ".".join(path)
-    return BadRequest(f"There is no column {name}.", code="unknown_field", field=name, position=position)
+    return BadRequest(f'There is no column named "{name}".', code="unknown_field", field=name, position=position)
 
 
 def resolve_path(scope: ReadScope, table: Table, path: tuple[str, ...]) -> ResolvedPath | None:

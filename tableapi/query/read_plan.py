@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from system.encoded_query import Distance, Query, QueryError, ValueKind, read_value
-from system.errors import BadRequest
+from system.errors import BadRequest, InvalidParameter
 from tableapi.catalogue.definitions import Column, Table
 
 from .expressions import ALWAYS, NEVER, Decision, Expression, PathStep, ResolvedPath
@@ -92,7 +92,7 @@ def _view_paths(scope: ReadScope, table: Table, view: str) -> tuple[str, ...] | 
     views = (scope.catalogue.view(table, name) for name in names)
     paths = next((paths for paths in views if paths is not None), None)
     if paths is None and not is_default:
-        raise BadRequest("There is no view with this name.", code="invalid_parameter", field="sysparm_view")
+        raise InvalidParameter(f'There is no view named "{view[:80]}".', field="sysparm_view")
     return paths
 
 
@@ -144,7 +144,7 @@ def refuse_too_many_joins(plan: ReadPlan, query: Query, output_parameter: str) -
     if len(query_joins) > MAX_JOINS:
         raise BadRequest(message, code="invalid_query", field="sysparm_query")
     if len(query_joins | _reference_paths(tuple(output.key.split(".")) for output in plan.fields)) > MAX_JOINS:
-        raise BadRequest(message, code="invalid_parameter", field=output_parameter)
+        raise InvalidParameter(message, field=output_parameter)
 
 
 def _reference_paths(paths: Iterable[tuple[str, ...]]) -> set[tuple[str, ...]]:

@@ -8,7 +8,7 @@ from accounts.models import User
 from system.encoded_query import Condition, Moment
 from tableapi.access.caller_view import CallerView, view_for
 from tableapi.catalogue.definitions import Catalogue
-from tableapi.sql.statement_builder import Inputs
+from tableapi.sql.statement_builder import StatementInputs
 
 
 def now() -> datetime:
@@ -44,7 +44,7 @@ class ReadContext:
     def moment(self) -> Moment:
         return Moment(self.caller.now, self.caller.user_id)
 
-    def inputs(self, conditions: tuple[Condition, ...] = (), **values: Any) -> Inputs:
+    def inputs(self, conditions: tuple[Condition, ...] = (), **values: Any) -> StatementInputs:
         view, caller = self.view, self.caller
-        roles = view.sorted_role_names
-        return Inputs(self.moment, view.catalogue.version, roles, conditions, caller.api_url, values, caller.time_zone)
+        version, roles = view.catalogue.version, view.sorted_role_names
+        return StatementInputs(self.moment, version, roles, conditions, caller.api_url, values, caller.time_zone)

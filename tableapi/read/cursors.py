@@ -14,7 +14,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from django.conf import settings
 
-from system.errors import BadRequest
+from system.errors import InvalidParameter
 
 MAX_CURSOR_LENGTH = 4096
 # Reserved so that a number of records to skip can be added to any cursor.
@@ -52,9 +52,8 @@ def decode(cursor: str, list_identity: list[str], parameter: str = "sysparm_curs
         encrypted = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         keys, skip = json.loads(_cipher(settings.SECRET_KEY).decrypt(encrypted, [_digest(list_identity)]))
     except (ValueError, binascii.Error, InvalidTag):
-        raise BadRequest(
+        raise InvalidParameter(
             "The cursor is not valid for this list. Start again without it.",
-            code="invalid_parameter",
             field=parameter,
         ) from None
     return CursorPosition(tuple(keys), skip)

@@ -13,7 +13,7 @@ from typing import IO
 from django.db import transaction
 
 from system import properties
-from system.errors import BadRequest, TooLarge, TooManyRequests
+from system.errors import InvalidParameter, TooLarge, TooManyRequests
 from system.http.stored_file import StoredFile, new_file
 from system.property_definitions import EXPORT_RECORDS
 from tableapi.catalogue.definitions import Catalogue
@@ -38,7 +38,7 @@ def export(catalogue: Catalogue, caller: Caller, table_name: str, raw: RawParame
     request = parse_export(raw, properties.get(EXPORT_RECORDS))
     if media_type == CSV and request.output.display_mode is DisplayMode.BOTH:
         message = "CSV has one value in each cell. sysparm_display_value must be 0 or 1."
-        raise BadRequest(message, code="invalid_parameter", field="sysparm_display_value")
+        raise InvalidParameter(message, field="sysparm_display_value")
     if not EXPORT_SLOTS.acquire(blocking=False):
         raise TooManyRequests("Another export is running. Try again when it has finished.")
     try:
@@ -75,7 +75,7 @@ def _write_lines(lines: Iterable[bytes], file: IO[bytes], request: ExportRequest
         if count <= request.limit:
             file.write(line)
         elif not request.is_limited:
-            message = f"The result has more than {request.limit:,} records. Filter it, or set sysparm_limit."
+            message = f"The result exceeds the export limit ({request.limit:,}). Filter it, or set sysparm_limit."
             raise TooLarge(message)
         if size > MAX_EXPORT_BYTES:
             raise TooLarge("The result is too large for one file. Filter it, or request fewer fields.")

@@ -17,7 +17,7 @@ from tableapi.query.read_plan import ReadPlan
 from tableapi.sql import select
 from tableapi.sql.output_fields import OutputStyle
 from tableapi.sql.select import Page, Statement
-from tableapi.sql.statement_builder import Inputs
+from tableapi.sql.statement_builder import StatementInputs
 
 from . import replica
 from .catalogue_retry import on_current_catalogue
@@ -116,7 +116,7 @@ def style_of(output: OutputOptions) -> OutputStyle:
     return OutputStyle(output.display_mode, output.with_links, properties.get(properties.WYSIWYG_COLUMNS))
 
 
-def _count(context: ReadContext, plan: ReadPlan, request: ListRequest, inputs: Inputs, database: str) -> int:
+def _count(context: ReadContext, plan: ReadPlan, request: ListRequest, inputs: StatementInputs, database: str) -> int:
     limit = MAX_ESTIMATED_COUNT if request.count == "estimated" else None
     key = ("count", plan.table.name, request.output, request.query.shape, limit)
     statement = context.view.cached(key, lambda: select.count_statement(plan, limit))

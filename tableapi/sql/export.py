@@ -10,7 +10,7 @@ from tableapi.query.read_plan import OutputField, ReadPlan
 from . import output_fields, predicates, select
 from .output_fields import OutputStyle
 from .select import FromClause
-from .statement_builder import Inputs, Parameter, StatementBuilder, TableAlias, literal
+from .statement_builder import Parameter, StatementBuilder, StatementInputs, TableAlias, literal
 
 # Text that starts with one of these is a formula in spreadsheets.
 FORMULA_STARTS = "('=', '+', '-', '@', E'\\t', E'\\r')"
@@ -26,7 +26,7 @@ CSV_LINES = "FORMAT csv"
 class ValueWriter(StatementBuilder):
     """Writes values into the SQL text, quoted by the driver, because COPY accepts no parameters."""
 
-    def __init__(self, inputs: Inputs, quote_value: Callable[[Any], str]) -> None:
+    def __init__(self, inputs: StatementInputs, quote_value: Callable[[Any], str]) -> None:
         super().__init__()
         self.inputs = inputs
         self.quote_value = quote_value

@@ -12,7 +12,7 @@ from tableapi.values.comparison import SQL_TYPES
 from . import output_fields, predicates
 from .operators import comparison_key
 from .output_fields import OutputStyle
-from .statement_builder import Inputs, Parameter, StatementBuilder, TableAlias, literal
+from .statement_builder import Parameter, StatementBuilder, StatementInputs, TableAlias, literal
 
 INDEXED_SYS_COLUMNS = frozenset({"sys_id", "sys_created_at", "sys_updated_at"})
 BYTES_PER_PARAMETER = 250
@@ -31,7 +31,7 @@ class Statement:
         """The approximate size in a cache, in bytes."""
         return 2 * len(self.sql) + BYTES_PER_PARAMETER * len(self.parameters)  # the SQL as text and as bytes
 
-    def values(self, inputs: Inputs) -> list[Any]:
+    def values(self, inputs: StatementInputs) -> list[Any]:
         return [value(inputs) for value in self.parameters]
 
     def encode(self, version: int) -> bytes:

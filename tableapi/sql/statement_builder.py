@@ -12,7 +12,7 @@ from tableapi.catalogue.definitions import Column, Table
 
 
 @dataclass(frozen=True)
-class Inputs:
+class StatementInputs:
     """The values of a request that a statement binds when it runs."""
 
     moment: Moment
@@ -33,7 +33,7 @@ class Inputs:
         return self.query_moment.on_wall_clock()
 
 
-Parameter = Callable[[Inputs], Any]
+Parameter = Callable[[StatementInputs], Any]
 
 
 def quote(name: str) -> str:
@@ -85,7 +85,7 @@ class StatementBuilder:
         return self._shared[name]
 
     def input(self, name: str, sql_type: str) -> str:
-        """Return a parameter for a value of `Inputs.values`."""
+        """Return a parameter for a value of `StatementInputs.values`."""
         return self.shared_parameter(name, lambda inputs: inputs.values[name], sql_type)
 
     def caller_id_parameter(self) -> str:

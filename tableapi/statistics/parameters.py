@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
-from system.errors import BadRequest
+from system.errors import InvalidParameter
 from tableapi.query.parameters import (
     MAX_RECORDS,
     DisplayMode,
@@ -98,9 +98,9 @@ def parse_statistics(raw: RawParameters) -> StatisticsRequest:
         for name in parse_names(raw, f"sysparm_{function}_fields", MAX_AGGREGATES)
     ]
     if len(aggregates) > MAX_AGGREGATES:
-        raise _invalid("sysparm_sum_fields", f"You can request at most {MAX_AGGREGATES} aggregates.")
+        raise InvalidParameter(f"You can request at most {MAX_AGGREGATES} aggregates.", field="sysparm_sum_fields")
     if not aggregates:
-        raise _invalid("sysparm_count", "Request sysparm_count=true or at least one aggregate.")
+        raise InvalidParameter("Request sysparm_count=true or at least one aggregate.", field="sysparm_count")
     group_keys = tuple(_parse_group_key(text) for text in parse_names(raw, "sysparm_group_by", MAX_GROUP_KEYS))
     having, having_values = _parse_having(parse_text(raw, "sysparm_having"))
     shape = StatisticsShape(
@@ -125,7 +125,7 @@ def _parse_group_key(text: str) -> GroupKey:
     """
     name, separator, period = text.partition(":")
     if separator and period not in PERIODS:
-        raise _invalid("sysparm_group_by", f"The period must be one of {', '.join(PERIODS)}.")
+        raise InvalidParameter(f"The period must be one of {', '.join(PERIODS)}.", field="sysparm_group_by")
     return GroupKey(text, _split_path(name), period)
 
 
@@ -146,9 +146,8 @@ def _parse_having(text: str) -> tuple[tuple[tuple[HavingCondition, ...], ...], t
         is_alternative = number > 0 and part.startswith("OR")
         match = CONDITION.fullmatch(part[2:] if is_alternative else part)
         if match is None:
-            raise _invalid(
-                "sysparm_having", "Expected conditions such as count>5 or sum(qty)>=100, joined by ^ or ^OR."
-            )
+            message = "Expected conditions such as count>5 or sum(qty)>=100, joined by ^ or ^OR."
+            raise InvalidParameter(message, field="sysparm_having")
         values.append(Decimal(match["value"]))
         condition = HavingCondition(_aggregate(match), match["operator"])
         if is_alternative:
@@ -156,7 +155,7 @@ def _parse_having(text: str) -> tuple[tuple[tuple[HavingCondition, ...], ...], t
         else:
             terms.append([condition])
     if len(values) > MAX_HAVING_CONDITIONS:
-        raise _invalid("sysparm_having", f"You can use at most {MAX_HAVING_CONDITIONS} conditions.")
+        raise InvalidParameter(f"You can use at most {MAX_HAVING_CONDITIONS} conditions.", field="sysparm_having")
     return tuple(map(tuple, terms)), tuple(values)
 
 
@@ -168,11 +167,6 @@ def _parse_sort_key(text: str, group_keys: tuple[GroupKey, ...]) -> SortKey:
         return SortKey(numbers[name], is_descending)
     match = AGGREGATE.fullmatch(name)
     if match is None:
-        raise _invalid(
-            "sysparm_order_by", "Sort by a name in sysparm_group_by, by count or by an aggregate such as sum(qty)."
-        )
+        message = "Sort by a name in sysparm_group_by, by count or by an aggregate such as sum(qty)."
+        raise InvalidParameter(message, field="sysparm_order_by")
     return SortKey(_aggregate(match), is_descending)
-
-
-def _invalid(name: str, message: str) -> BadRequest:
-    return BadRequest(message, code="invalid_parameter", field=name)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from system.encoded_query import ComparisonKind
-from system.errors import BadRequest
+from system.errors import BadRequest, InvalidParameter
 from tableapi.access.caller_view import CallerView
 from tableapi.catalogue.definitions import Table
 from tableapi.query import read_plan
@@ -92,4 +92,4 @@ def _resolve_path(view: CallerView, table: Table, names: tuple[str, ...]) -> Res
 
 
 def _type_error(parameter: str, message: str, path: ResolvedPath) -> BadRequest:
-    return BadRequest(f"{message}, because its type is {path.column.type}.", code="invalid_parameter", field=parameter)
+    return InvalidParameter(f"{message}, because its type is {path.column.type}.", field=parameter)

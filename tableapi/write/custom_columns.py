@@ -13,7 +13,7 @@ from tableapi.catalogue.definitions import Catalogue, Column, Table
 from tableapi.database import catalogue_loader, statement_runner
 from tableapi.sql import change_rows
 from tableapi.sql.select import Statement
-from tableapi.sql.statement_builder import Inputs, custom_identifier, quote, table_identifier
+from tableapi.sql.statement_builder import StatementInputs, custom_identifier, quote, table_identifier
 from tableapi.values import column_values
 
 from . import designed_records, references
@@ -76,7 +76,7 @@ def _save_changed(record: Record, table: Table, changes: dict[Column, Any]) -> l
     return messages
 
 
-def fetch_locked(table: Table, statement: Statement, inputs: Inputs) -> list[Any]:
+def fetch_locked(table: Table, statement: Statement, inputs: StatementInputs) -> list[Any]:
     """Return the rows of a statement that locks records. After waiting, PostgreSQL re-reads only locked rows. Those of
     custom columns may not be locked, so they are read again."""
     rows = statement_runner.fetch(statement, inputs)

@@ -76,12 +76,12 @@ def _insert(row: DeferredRecord) -> None:
     catalogue = catalogue_loader.reload_if_changed()
     table = catalogue.tables.get(row.table)
     if table is None:
-        raise ServiceError(f"The table {row.table} no longer exists.")
+        raise ServiceError(f'The table "{row.table}" no longer exists.')
     values = {}
     for name, value in row.values.items():
         column = table.columns.get(name)
         if column is None:
-            raise ServiceError(f"The column {name} no longer exists.")
+            raise ServiceError(f'The column "{name}" no longer exists.')
         values[column] = column_values.stored_value(column, value)
     with acting_user.acting_as(row.caller):
         designed_records.insert(catalogue, table, values, row.record_id)

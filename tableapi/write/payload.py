@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from system.errors import AccessDenied, BadRequest, InvalidInput, combine_errors
+from system.errors import AccessDenied, BadRequest, InvalidInput, InvalidParameter, combine_errors
 from tableapi.catalogue.column_type import StorageFormat
 from tableapi.catalogue.definitions import CREATE, NUMBER_COLUMN, Column
 from tableapi.catalogue.value_readers import MAX_REFERENCES
@@ -39,7 +39,7 @@ def read_columns(change: WriteRequest) -> dict[Column, Any]:
     for name, value in change.body.items():
         column = table.columns.get(name)
         if column is None or not permissions.can_see_column(table, column):
-            errors.append(BadRequest(f"There is no column {name[:80]}.", code="unknown_field", field=name[:80]))
+            errors.append(BadRequest(f'There is no column named "{name[:80]}".', code="unknown_field", field=name[:80]))
         else:
             values[column] = value["value"] if has_value_and_display(column, value) else value
     if errors:
@@ -83,7 +83,7 @@ def _check_import(change: WriteRequest) -> None:
         raise AccessDenied("Only administrators can import records.", field="sysparm_import")
     if change.table.is_system:
         message = "Only records of designed tables can be imported."
-        raise BadRequest(message, code="invalid_parameter", field="sysparm_import")
+        raise InvalidParameter(message, field="sysparm_import")
 
 
 def _imported_id(change: WriteRequest, values: dict[Column, Any]) -> str | None:
@@ -98,7 +98,7 @@ def _imported_id(change: WriteRequest, values: dict[Column, Any]) -> str | None:
     if match is not None and int(match[1]) > time.time() - CLOCK_SKEW_S:
         # A record created at that time could get the same id.
         raise InvalidInput(
-            "The service could still generate this id, because its first ten digits are a future time.", field="sys_id"
+            "The service could still generate this id, because it starts with a future Unix time.", field="sys_id"
         )
     return sys_id
 

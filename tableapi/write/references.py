@@ -101,7 +101,7 @@ def error_for_caller(context: ReadContext, error: StillReferenced, sys_id: str) 
     )
     visible_error = StillReferenced()
     if names := list(islice(locations, MAX_ERRORS)):
-        visible_error.message = f"Other records have mandatory references to this record: {', '.join(names)}."
+        visible_error.message = f"Other records reference this record in mandatory columns: {', '.join(names)}."
     return visible_error
 
 

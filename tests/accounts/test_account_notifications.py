@@ -18,7 +18,7 @@ def test_all_notifications_are_enabled_by_default(as_bob: Client):
 def test_notification_choice_is_saved(as_bob: Client, bob: User):
     response = as_bob.post("/account/notifications/", {"reasons": ["mentioned"]}, follow=True)
 
-    assert "Notifications saved." in response.content.decode()
+    assert "Notification settings saved." in response.content.decode()
     choice = NotificationChoice.objects.get(user=bob)
     assert (choice.reasons, choice.by_email) == (["mentioned"], False)
     assert response.content.decode().count("checked") == 1

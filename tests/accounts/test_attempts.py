@@ -206,9 +206,9 @@ def test_dashboard_shows_the_number_of_locked_logins(as_alice: Client, bob: User
     record_failures("bob", count=MAX_FAILURES_PER_LOGIN_AND_ADDRESS - 1)
     assert "locked" not in people_tile(), "neither the login nor the address has reached its limit"
     record_failures("bob", count=1)
-    assert people_tile().endswith("active users. 1 login is temporarily locked")
+    assert people_tile().endswith(". 1 login is locked out.")
     record_failures("nobody", count=MAX_FAILURES_PER_LOGIN_AND_ADDRESS)
-    assert people_tile().endswith("2 logins are temporarily locked"), "logins without a user count too"
+    assert people_tile().endswith("2 logins are locked out."), "logins without a user count too"
     let_time_pass(timedelta(minutes=16))
     assert "locked" not in people_tile()
 

@@ -54,12 +54,12 @@ def test_grant_adds_a_manual_grant_next_to_a_provider_grant(bob: User):
 
 @pytest.mark.parametrize("arguments", [("grant", "nobody", "admin"), ("password", "nobody"), ("key", "nobody", "x")])
 def test_unknown_login_is_reported(db: None, arguments: tuple[str, ...]):
-    assert refusal_of(*arguments) == "There is no user with the login 'nobody'."
+    assert refusal_of(*arguments) == 'There is no user with the login "nobody".'
 
 
 def test_unknown_role_error_lists_the_available_roles(bob: User):
     assert refusal_of("grant", "bob", "king") == (
-        "There is no role 'king'. Available roles: admin, collection_admin, itil, monitoring, sso_admin"
+        'There is no role named "king". Available roles: admin, collection_admin, itil, monitoring, sso_admin.'
     )
 
 
@@ -144,7 +144,7 @@ def test_key_warns_about_a_role_that_the_user_does_not_have(bob: User, alice: Us
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--role", "king", "--role", "admin"), "Unknown role: king."),
+        (("--role", "king", "--role", "admin"), "Unknown roles: king."),
         (("--days", "-1"), "--days must be between 0"),
         (("--days", "999999999"), "--days must be between 0"),
     ],

@@ -289,6 +289,15 @@ class TestReembedding:
             Collection.objects.filter(pk=collection.pk).update(**columns)
             assert "/reembed/" in visible_text(as_carl.get(page_path(collection))), columns
 
+    def test_reembedding_with_another_model_can_be_canceled(self, as_carl: Client):
+        collection = library.make_library_collection()
+        collection.next_space = EmbeddingSpace.objects.create(provider="retired", model="old", dimensions=8)
+        collection.save()
+        path = page_path(collection, "reembed")
+        assert "The re-embedding with retired/old (8) will be canceled." in visible_text(as_carl.get(path))
+        assert "Re-embedding canceled." in visible_text(as_carl.post(path, follow=True))
+        assert collection.refreshed().next_space is None
+
     @pytest.mark.parametrize(("dimensions", "is_offered"), [(None, True), (8, True), (9, False)])
     def test_offer_does_not_call_the_provider(self, settings: Any, dimensions: int | None, is_offered: bool):
         provider_settings = {"provider": "openai", "model": "m", "dimensions": dimensions}
@@ -318,7 +327,7 @@ class TestReembedding:
         for space, filled_count in ((target, 0), (collection.space, 1)):
             Collection.objects.filter(pk=collection.pk).update(next_space=space, reembed_error="It is away.")
             page = visible_text(as_carl.get(page_path(collection)))
-            assert f"{filled_count} of 1 vectors for {space} are stored." in page and "It is away." in page
+            assert f"Vectors stored for {space}: {filled_count} of 1." in page and "It is away." in page
 
 
 class TestDashboardTile:

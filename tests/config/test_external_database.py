@@ -111,7 +111,7 @@ def test_unresponsive_server_is_refused_after_five_seconds(tmp_path: Path):
             "extension is not available in this database. Install pgvector 0.8.4 or newer",
         ),
         ("old_vector", "servicebase", "has pgvector 0.7.0, but 0.8.4 or newer is required"),
-        ("latin", "servicebase", "encoding of the database is LATIN1. Create it again with: CREATE DATABASE"),
+        ("latin", "servicebase", "database must be UTF8, not LATIN1. Create it again with: CREATE DATABASE"),
         ("poor", "poor", 'permission denied to create extension "vector"'),
     ],
 )

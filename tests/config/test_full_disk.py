@@ -115,7 +115,7 @@ def test_postgresql_without_space_for_its_log_starts_again_when_space_is_free(st
     processes_before = web_process_ids(stack)
     fill_disk(small_disk / "filler")
     assert manage("shell", "-c", LOG_FILLING_STATEMENT.format(20), env=stack.env).returncode == 1  # more than are free
-    stack.wait_for(r"postgres ended \(.*\) and restarts in 4 s")
+    stack.wait_for(r"postgres stopped \(.*\) and will restart in 4 s")
     assert [stack.get(path) for path in ("/healthz", "/readyz", "/static/servicebase/logo.svg")] == [200, 503, 200]
 
     (small_disk / "filler").unlink()

@@ -77,7 +77,7 @@ def test_forwarded_for_with_underscores_is_dropped(running_stack: Stack, key: st
 def test_forwarded_for_of_the_proxy_cannot_be_replaced(running_stack: Stack, key: str, name: str):
     headers = [f"Authorization: Bearer {key}", "X-Forwarded-For: invalid", f"{name}: 192.0.2.1"]
     for order in (headers, headers[::-1]):
-        assert b"The header X-Forwarded-For is malformed." in response_to(
+        assert b"The X-Forwarded-For header is malformed." in response_to(
             running_stack, request_head("GET", "/api/me", *order)
         )
 

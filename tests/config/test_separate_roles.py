@@ -108,6 +108,6 @@ def test_administrator_can_design_tables(prepared_environment: RoleServers, tmp_
     completed = manage("shell", "-c", code, env=env)
 
     assert completed.returncode == 0, completed.stderr
-    assert "because its database role does not own the table" in completed.stdout
+    assert "because it belongs to another database role" in completed.stdout
     with psycopg.connect(prepared_environment.url("servicebase_service")) as link:
         assert link.execute("SELECT count(driver) FROM records.car").fetchone() == (0,)

@@ -110,7 +110,7 @@ def test_crashing_child_restarts_with_growing_delays(supervisor: WatchedSupervis
     supervisor.begin()
     supervisor.start(child)
 
-    eventually(lambda: "short ended (exit code 3) and restarts in 2 s" in printed_text(supervisor))
+    eventually(lambda: "short stopped (exit code 3) and will restart in 2 s" in printed_text(supervisor))
     assert printed_text(supervisor).index("in 1 s") < printed_text(supervisor).index("in 2 s")
     supervisor.events.put(signal.SIGINT)
     eventually(lambda: supervisor.results == ["interrupt"])
@@ -120,7 +120,7 @@ def test_leftover_processes_are_killed_before_a_restart(supervisor: WatchedSuper
     leaves = "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid, flush=True)"
     supervisor.begin()
     supervisor.start(Child("parent", [sys.executable, "-c", leaves]))
-    eventually(lambda: "parent | " in printed_text(supervisor) and "parent ended" in printed_text(supervisor))
+    eventually(lambda: "parent | " in printed_text(supervisor) and "parent stopped" in printed_text(supervisor))
     orphan = int(printed_text(supervisor).split("parent | ")[1].split()[0])
 
     eventually(lambda: not psutil.pid_exists(orphan) or psutil.Process(orphan).status() == psutil.STATUS_ZOMBIE)

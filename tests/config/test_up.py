@@ -130,7 +130,7 @@ def test_killed_part_restarts_and_is_logged(running_stack: Stack, name: str, com
 
     victim.kill()
 
-    running_stack.wait_for(rf"{name} ended \(killed by SIGKILL\) and restarts in \d+ s")
+    running_stack.wait_for(rf"{name} stopped \(killed by SIGKILL\) and will restart in \d+ s")
     eventually(lambda: any(command in " ".join(child.cmdline()) for child in children_of(running_stack)))
     eventually(lambda: running_stack.get("/readyz") == 200)
 
@@ -263,7 +263,7 @@ def test_lost_embedded_database_starts_again_and_the_other_parts_go_on(stack: St
     os.kill(stack.child("bin/postgres").pid, signal.SIGKILL)
 
     assert stack.get("/healthz") == 200
-    stack.wait_for(r"postgres ended \(killed by SIGKILL\) and restarts in 1 s")
+    stack.wait_for(r"postgres stopped \(killed by SIGKILL\) and will restart in 1 s")
     eventually(lambda: stack.get("/readyz") == 200)
     assert stack.child("config.runtime.web_server").pid == web_pid
     stack.record_processes()

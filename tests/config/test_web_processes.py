@@ -110,7 +110,7 @@ def test_killed_process_is_replaced_by_the_same_parent(running_stack: Stack):
     os.kill(victim, signal.SIGKILL)
 
     eventually(lambda: len(process_ids(running_stack) - processes_before) == 1)
-    running_stack.wait_for(rf"Web process {victim} ended \(killed by SIGKILL\)")
+    running_stack.wait_for(rf"Web process {victim} stopped \(killed by SIGKILL\)")
     assert parent_of(running_stack).pid == parent
     assert response_text(running_stack) == "ok"
 

@@ -27,7 +27,7 @@ def test_every_code_is_documented_with_status_and_advice():
 
 def test_page_and_sign_in_log_give_the_same_advice():
     assert {code: re.sub("[*`]", "", advice) for _, code, _, advice in REFUSAL_ROWS} == {
-        refusal.code: refusal.advice for refusal in Refusal
+        refusal.code: re.sub("[“”]", "", refusal.advice) for refusal in Refusal
     }
 
 

@@ -38,7 +38,7 @@ def provider() -> Iterator[RealProvider]:
         yield real_provider
 
 
-def document(provider: RealProvider, realm: str) -> dict[str, Any]:
+def fetch_discovery_document(provider: RealProvider, realm: str) -> dict[str, Any]:
     body = get(provider.issuer(realm) + "/.well-known/openid-configuration", POLICY).json()
     assert isinstance(body, dict)
     return body
@@ -68,7 +68,7 @@ def claims(discovery: dict[str, Any], token: str, client_id: str = CLIENT_ID) ->
 
 
 def test_code_flow_returns_claims_with_roles(provider: RealProvider):
-    discovery = document(provider, "main")
+    discovery = fetch_discovery_document(provider, "main")
     callback_url = Visitor(provider).sign_in(authorization_url(discovery), "anna")
     assert callback_url.startswith(CALLBACK + "?code=") and urlsplit(callback_url).query.count("iss=") == 1
 
@@ -80,7 +80,7 @@ def test_code_flow_returns_claims_with_roles(provider: RealProvider):
 
 
 def test_public_client_uses_pkce(provider: RealProvider):
-    discovery = document(provider, "first")
+    discovery = fetch_discovery_document(provider, "first")
     visitor = Visitor(provider)
     callback_url = visitor.sign_in(authorization_url(discovery, client_id="servicebase-pkce"), "anna")
     assert (
@@ -93,7 +93,7 @@ def test_public_client_uses_pkce(provider: RealProvider):
 
 
 def test_plain_issuer_follows_the_scope_and_requires_the_secret_in_the_form(provider: RealProvider):
-    discovery = document(provider, "plain")
+    discovery = fetch_discovery_document(provider, "plain")
     assert discovery["issuer"] == provider.url
     location = authorization_url(discovery, scope="openid email", client_id="servicebase-pkce")
     tokens = redeem_code(discovery, Visitor(provider).sign_in(location, "chris"), client_id="servicebase-pkce")
@@ -106,7 +106,7 @@ def test_plain_issuer_follows_the_scope_and_requires_the_secret_in_the_form(prov
 
 @pytest.mark.parametrize("response_type", ["id_token", "id_token token"])
 def test_tokens_are_returned_in_the_fragment(provider: RealProvider, response_type: str):
-    discovery = document(provider, "main")
+    discovery = fetch_discovery_document(provider, "main")
     location = authorization_url(discovery, client_id="servicebase-fragment", response_type=response_type)
     for name in ("code_challenge", "code_challenge_method"):
         location = location.replace(f"{name}=", f"x_{name}=")
@@ -118,7 +118,7 @@ def test_tokens_are_returned_in_the_fragment(provider: RealProvider, response_ty
 
 @pytest.mark.parametrize("overlap", [True, False])
 def test_users_stay_signed_in_while_keys_rotate(provider: RealProvider, overlap: bool):
-    discovery = document(provider, "main")
+    discovery = fetch_discovery_document(provider, "main")
     visitor = Visitor(provider)
     visitor.sign_in(authorization_url(discovery), "anna")
     kids_before = {key["kid"] for key in get(discovery["jwks_uri"], POLICY).json()["keys"]}  # type: ignore[index]
@@ -143,7 +143,7 @@ def test_sign_out_calls_the_back_channel(provider: RealProvider):
         product.serve("/backchannel-logout", lambda request: request.respond(200, {}))
         url = product.url_idp + "/backchannel-logout"
         provider.register(client_registration(CALLBACK, backchannel_logout_uri=url), public_registration(CALLBACK))
-        discovery = document(provider, "main")
+        discovery = fetch_discovery_document(provider, "main")
         visitor = Visitor(provider)
         token = redeem_code(discovery, visitor.sign_in(authorization_url(discovery), "ben"))["id_token"]
         form = {
@@ -169,7 +169,7 @@ def claims_of(token: str) -> dict[str, Any]:
 
 
 def test_wrong_password_does_not_sign_in(provider: RealProvider):
-    url = Visitor(provider).sign_in(authorization_url(document(provider, "main")), "anna", "wrong")
+    url = Visitor(provider).sign_in(authorization_url(fetch_discovery_document(provider, "main")), "anna", "wrong")
 
     assert url.startswith(provider.url)
 

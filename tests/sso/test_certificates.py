@@ -82,7 +82,7 @@ class TestAlgorithm:  # A34
         rows_before = list(IdpCertificate.objects.values())
         outcome = update_certificates(provider, setting, jwk("rsa-2", kid="rsa-1"), "p256-1")
         assert (outcome.added, outcome.unchanged, outcome.removed) == (1, 1, 0)
-        assert "another key under the kid “rsa-1”" in str(outcome)
+        assert "different keys under stored kids: “rsa-1”." in str(outcome)
         assert [row for row in IdpCertificate.objects.values() if row["kid"] == "rsa-1"] == rows_before
         assert "rsa-1" in pair_of(setting).warning
         update_certificates(provider, setting, "rsa-1", "p256-1")

@@ -171,7 +171,7 @@ class TestDiscovery:
 
 
 class TestPathPattern:
-    def test_redirects_of_unknown_paths_do_not_hide_the_pattern(self, allowed_http: None):
+    def test_the_pattern_is_used_if_unknown_paths_redirect(self, allowed_http: None):
         with HostileProvider(layout="/realm/{realm}") as provider:
             for issuer in issuer_candidates(provider.url_idp, provider.realm):
                 path = urlsplit(issuer.rstrip("/") + WELL_KNOWN_PATH).path

@@ -13,7 +13,7 @@ from tests.collections_app.ingest.processes import (
     wait_until_gone,
 )
 from tests.sso.connections import CALLBACK, make_connection, welcome_page
-from tests.sso.test_settings_active import OTHER_URL, active_name
+from tests.sso.test_active_connection import OTHER_URL, active_name
 from tests.sso.test_settings_races import save_by_script
 
 pytestmark = pytest.mark.django_db(transaction=True)

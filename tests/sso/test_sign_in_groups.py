@@ -35,7 +35,7 @@ def test_memberships_follow_the_claim(browser: Browser):
 
     assert sign_in(browser, ["a", "missing", "closed", "A"]) == {"a"} == groups_of("ann", source=source)
     assert not Group.objects.filter(name__in=("missing", "A")).exists()
-    assert "Added to the groups a." in SignIn.objects.latest("sys_id").detail
+    assert "Added to groups: a." in SignIn.objects.latest("sys_id").detail
     assert sign_in(browser, ["b"]) == {"b"}
     assert sign_in(browser, "a") == {"a"}
     assert sign_in(browser, []) == set()

@@ -99,7 +99,7 @@ PROTECTED_NAMES = [
 def test_protected_roles_are_not_granted_and_the_sign_in_succeeds(browser: Browser, name: str):  # A51
     assert sign_in(browser, [name, "itil"]) == {"itil"}
 
-    assert f"These roles were not granted because a provider cannot grant them: {name}" in last_detail()
+    assert f"Ignored roles that a provider cannot grant: {name}" in last_detail()
     assert not User.objects.get(login="ann").is_superuser
     assert not Role.objects.filter(name=name).exists() or name in ("admin", "sso_admin", "collection_admin")
 

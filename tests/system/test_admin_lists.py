@@ -37,7 +37,7 @@ def test_filtered_list_has_a_link_to_all_records(as_alice: Client, query: str):
     Group.objects.create(name="Desk")
     box = empty_list_text(as_alice.get(f"/admin/accounts/group/{query}"))
 
-    assert "No group matches the search and filters." in box
+    assert "No group matches the current search and filters." in box
     assert 'href="/admin/accounts/group/"' in box and "yet" not in box and "the first" not in box
 
 

@@ -159,7 +159,7 @@ def test_drained_body_is_not_kept_in_memory(silent_client: FakeClient):
     assert body.chunks == []
 
 
-def test_unread_body_that_is_too_large_is_not_requested():
+def test_body_that_is_too_large_to_drain_is_not_received():
     client = FakeClient(b"ab")
     client.body(20, length=request_body.MAX_DRAIN_BYTES + 1).drain()
 

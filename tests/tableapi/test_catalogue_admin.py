@@ -160,7 +160,7 @@ def test_default_outside_the_choices_gets_a_warning(as_alice: Client, device: Ta
     choice_rows = inline_rows("choices", {"value": "r", "label": "Red", "position": 1})
     form = column_form_data(device, "colour", type="choice", default_value="x") | choice_rows
     response = as_alice.post(page_path("column"), form)
-    assert "The default value x is not a choice, so new records will have" in page_text(
+    assert "The default value “x” is not a choice. New records will have" in page_text(
         as_alice.get(response["Location"])
     )
 
@@ -223,7 +223,7 @@ def test_default_choice_cannot_be_deleted(as_alice: Client, device: Table):
     deleted_row = inline_rows("choices", row, stored_count=1)
     form = column_form_data(device, "colour", type="choice", default_value="r") | deleted_row
     response = as_alice.post(page_path("column", column), form, follow=True)
-    assert "Nothing was changed. r is the default value of device.colour" in page_text(response)
+    assert "Nothing was changed. “r” is the default value of device.colour" in page_text(response)
     assert column.choices.count() == 1
 
 
@@ -330,11 +330,11 @@ def test_invalid_path_is_reported_next_to_its_field(as_alice: Client):
     task = Table.objects.get(name="task")
     invalid_rows = inline_rows("columns", {"path": "number", "position": 1}, {"path": "caller.shoe", "position": 2})
     response = as_alice.post(page_path("view"), {"table": task.pk, "name": "small"} | invalid_rows)
-    assert "caller.shoe is not a valid path from task." in page_text(response) and not View.objects.exists()
+    assert "“caller.shoe” is not a valid path from task." in page_text(response) and not View.objects.exists()
 
     view = View(table=task, name="small")
     saving.save_view(view)
-    assert "caller.shoe is not a valid path" in page_text(
+    assert "“caller.shoe” is not a valid path" in page_text(
         as_alice.post(page_path("view", view), {"name": "small"} | invalid_rows)
     )
     assert not view.columns.exists()
@@ -356,13 +356,13 @@ def test_failed_deferred_records_are_listed_without_values(as_alice: Client, ali
     assert "alice" in record_page and "hidden value" not in record_page + list_page
     assert as_alice.post(page_path("deferredrecord", failed_record, "delete"), {"post": "yes"}).status_code == 403
     dashboard = page_text(as_alice.get("/admin/"))
-    assert "1 records not created" in dashboard
+    assert "records not created: 1" in dashboard
 
 
 def test_dashboard_counts_designed_tables(as_alice: Client, device: Table):
     table_count = Table.objects.filter(is_system=False).count()
 
-    assert f"{table_count} designed tables, {Rule.objects.count()} access rules" in page_text(as_alice.get("/admin/"))
+    assert f"{table_count} designed tables · access rules: {Rule.objects.count()}" in page_text(as_alice.get("/admin/"))
 
 
 def test_names_are_escaped(as_alice: Client, device: Table):

@@ -77,7 +77,7 @@ def test_every_type_is_documented() -> None:
 @pytest.mark.parametrize(("plural", "family"), [("texts", "text"), ("numbers", "number"), ("dates", "time")])
 def test_query_documentation_names_the_types_of_a_family(plural: str, family: str) -> None:
     page = (REFERENCE_DOCS / "encoded-queries.md").read_text(encoding="utf-8")
-    (names,) = re.findall(rf'"{plural}" are ([^;.]*)[;.]', page)
+    (names,) = re.findall(rf'"{plural}" are\s([^;.]*)[;.]', page)
     assert set(re.findall("[a-z]+", names)) & TYPE_ROWS.keys() == {
         name for name, row in TYPE_ROWS.items() if row.family == family
     }

@@ -384,7 +384,7 @@ class TestColumns:
             lambda: Choice.objects.filter(value="r").delete(),
             lambda: change_record(red_choice, value="x"),
         ):
-            assert "r is the default value of device.colour" in refusal_of(change)
+            assert "“r” is the default value of device.colour" in refusal_of(change)
         red_choice.refresh_from_db()
         change_record(red_choice, label="Red")
         change_record(column, default_value="b")

@@ -194,7 +194,7 @@ class TestViews:
             assert response.status_code == 201, "the reference itself is a field"
             return
         assert error_of(response)[0] == 422 and error_of(response)[2] == "path"
-        assert path == "" or f"{path} is not a valid path from device." in response.json()["errors"][0]["message"]
+        assert path == "" or f"“{path}” is not a valid path from device." in response.json()["errors"][0]["message"]
 
     def test_view_with_too_many_joins_is_refused_on_saving(self, lamp: str, alice: User):
         new_view = view("device", "wide", "name")

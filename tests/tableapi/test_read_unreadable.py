@@ -155,7 +155,7 @@ def test_errors_repeat_the_input_with_its_position(shop_records: Any, bob: User)
         ("maker.rating=1", "maker.rating", 0),
     ):
         (error,) = api(bob).get("device", query=query).json()["errors"]
-        message = f"There is no column {name}."
+        message = f'There is no column named "{name}".'
         assert error == {"message": message, "code": "unknown_field", "field": name, "position": position}, query
 
 

@@ -76,7 +76,7 @@ def test_query_filters_and_paginates(as_alice: Client, page_path: str):
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
-        ({"query": "nothing=1"}, "There is no column nothing."),
+        ({"query": "nothing=1"}, "There is no column named &quot;nothing&quot;."),
         ({"query": "name="}, "No records match the query."),
         ({"page": "9"}, "There are no records on this page. Go to the first page"),
         ({"query": "name\x00"}, "contains a character that cannot be stored"),

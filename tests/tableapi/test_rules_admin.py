@@ -56,17 +56,17 @@ class TestRules:
         response = self.post_rule(as_alice, column_name="shoe", condition="nonsense=1")
         text = page_text(response)
         assert "task has no column with this name." in text
-        assert "There is no column nonsense at position 0: 'nonsense'." in text.replace("&#x27;", "'")
+        assert "There is no column named &quot;nonsense&quot; at position 0: &#x27;nonsense&#x27;." in text
 
     @pytest.mark.parametrize(
         ("condition", "sentence"),
         [
-            ("state=9^ORstate=1", "9 is not a choice of state."),
-            ("stateIN1,8,7", "8 is not a choice of state. 7 is not"),
-            ("state!=New", "New is not a choice of state."),
-            ("caller=bob", "caller: user has no record with the id bob."),
-            ("caller.company!=1", "caller.company: company has no record with the id 1."),
-            ("followers_listHASnobody", "followers_list: user has no record with the id nobody."),
+            ("state=9^ORstate=1", "“9” is not a choice of state."),
+            ("stateIN1,8,7", "“8” is not a choice of state. “7” is not"),
+            ("state!=New", "“New” is not a choice of state."),
+            ("caller=bob", "caller: user has no record with id “bob”."),
+            ("caller.company!=1", "caller.company: company has no record with id “1”."),
+            ("followers_listHASnobody", "followers_list: user has no record with id “nobody”."),
         ],
     )
     def test_unknown_value_is_saved_with_a_warning(self, as_alice: Client, condition: str, sentence: str):

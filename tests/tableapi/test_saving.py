@@ -83,4 +83,4 @@ class TestInvalidStoredPath:
     def test_administration_reports_the_path(self, view: View, as_alice: Client):
         columns = inline_rows("columns", {"path": "colour", "position": 2})
         text = page_text(as_alice.post(page_path("view", view), {"name": "short"} | columns))
-        assert "colour is not a valid path from device." in text and "only once" not in text
+        assert "“colour” is not a valid path from device." in text and "only once" not in text

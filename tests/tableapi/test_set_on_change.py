@@ -268,4 +268,4 @@ def test_rule_cannot_set_the_next_number(alice: User):
     watched, label = field("part", "kind"), field("part", "label")
     body = {"column": label.pk, "watched": watched.pk, "set_to": NEXT_NUMBER}
     response = api(alice).post("sys_set_on_change", body)
-    assert errors_of(response) == [(422, "invalid_value", "set_to")] and "next number" in response.content.decode()
+    assert errors_of(response) == [(422, "invalid_value", "set_to")] and "record numbers" in response.content.decode()

@@ -68,7 +68,7 @@ def test_only_rare_changes_of_a_task_write_to_indexes(alice: User, changes: dict
 
 
 @pytest.fixture
-def task_of_earlier_version() -> Column:
+def state_column_of_earlier_version() -> Column:
     """The column `state` of `task` as created by an earlier version (shipped level 2)."""
     column = Column.objects.get(table__name="task", name="state")
     Column.history.filter(sys_id=column.pk).delete()
@@ -88,21 +88,21 @@ def upgrade_removes_indexes(column: Column) -> bool:
     return method == "brin"
 
 
-def test_upgrade_removes_indexes_that_make_changes_expensive(task_of_earlier_version: Column):
-    assert upgrade_removes_indexes(task_of_earlier_version)
+def test_upgrade_removes_indexes_that_make_changes_expensive(state_column_of_earlier_version: Column):
+    assert upgrade_removes_indexes(state_column_of_earlier_version)
 
 
-def test_upgrade_keeps_the_indexes_of_a_changed_column(task_of_earlier_version: Column):
-    task_of_earlier_version.label = "Status"
-    saving.save_column(task_of_earlier_version)
-    assert not upgrade_removes_indexes(task_of_earlier_version)
+def test_upgrade_keeps_the_indexes_of_a_changed_column(state_column_of_earlier_version: Column):
+    state_column_of_earlier_version.label = "Status"
+    saving.save_column(state_column_of_earlier_version)
+    assert not upgrade_removes_indexes(state_column_of_earlier_version)
 
 
-def test_upgrade_keeps_the_indexes_of_a_large_table(task_of_earlier_version: Column, monkeypatch: Any):
+def test_upgrade_keeps_the_indexes_of_a_large_table(state_column_of_earlier_version: Column, monkeypatch: Any):
     monkeypatch.setattr(shipped_tables, "MAX_RECORDS_TO_CHANGE", 1)
     for state in "12":
         insert_row("task", state=state)
-    assert not upgrade_removes_indexes(task_of_earlier_version)
+    assert not upgrade_removes_indexes(state_column_of_earlier_version)
 
 
 def test_everybody_reads_names_and_nothing_else():

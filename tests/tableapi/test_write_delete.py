@@ -157,11 +157,11 @@ class TestReferringRecords:
         rule("read", "desk", condition="name=far")
         assert refusal_message() == general_message, "the referring record is unreadable"
         near_rule = rule("read", "desk", condition="name=near")
-        assert refusal_message() == "Other records have mandatory references to this record: desk.lamp."
+        assert refusal_message() == "Other records reference this record in mandatory columns: desk.lamp."
         rule("read", "room")
-        assert refusal_message() == "Other records have mandatory references to this record: desk.lamp, room.lamp."
+        assert refusal_message() == "Other records reference this record in mandatory columns: desk.lamp, room.lamp."
         rule("read", "desk", "lamp", roles=["auditor"])
-        assert refusal_message() == "Other records have mandatory references to this record: room.lamp."
+        assert refusal_message() == "Other records reference this record in mandatory columns: room.lamp."
         rule("read", "room", "lamp", condition="name=far")
         near_rule.delete()
         assert refusal_message() == general_message

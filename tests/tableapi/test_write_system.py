@@ -541,7 +541,7 @@ class TestReferencedDeletion:
         response = api(alice).delete(record_path(bob))
         assert (
             error_of(response) == (409, "referenced", None)
-            and b"mandatory references to this record: device.owner." in response.content
+            and b"reference this record in mandatory columns: device.owner." in response.content
         )
         rule("delete", "user")
         response = api(bob).delete(record_path(bob))

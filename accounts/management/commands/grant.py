@@ -17,11 +17,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, login: str, role: str, **options: Any) -> None:
         user = User.objects.find_by_exact_login(login)
         if user is None:
-            raise CommandError(f"There is no user with the login {login!r}.")
+            raise CommandError(f'There is no user with the login "{login}".')
         role_record = Role.objects.filter(name=role).first()
         if role_record is None:
             names = ", ".join(Role.objects.values_list("name", flat=True))
-            raise CommandError(f"There is no role {role!r}. Available roles: {names}")
+            raise CommandError(f'There is no role named "{role}". Available roles: {names}.')
         _, is_new = UserRole.objects.get_or_create(user=user, role=role_record, source=UserRole.MANUAL)
         if not user.active:
             user.active = True

@@ -31,14 +31,14 @@ class Command(BaseCommand):
         if not 0 <= days <= MAX_DAYS:
             raise CommandError(f"--days must be between 0 (no expiry) and {MAX_DAYS}.")
         if not name.strip() or len(name) > MAX_NAME_LENGTH:
-            raise CommandError(f"The name must contain 1 to {MAX_NAME_LENGTH} characters.")
+            raise CommandError(f"The name must have 1 to {MAX_NAME_LENGTH} characters.")
         user = User.objects.find_by_exact_login(login)
         if user is None:
-            raise CommandError(f"There is no user with the login {login!r}.")
+            raise CommandError(f'There is no user with the login "{login}".')
         role_ids = dict(Role.objects.filter(name__in=role).values_list("name", "sys_id"))
         unknown_roles = sorted(set(role) - set(role_ids))
         if unknown_roles:
-            raise CommandError(f"Unknown role: {', '.join(unknown_roles)}.")
+            raise CommandError(f"Unknown roles: {', '.join(unknown_roles)}.")
         expires_at = timezone.now() + timedelta(days=days) if days else None
         for role_name in sorted({name for name in role if not user.has_role(name)}):
             self.stderr.write(f"{user.login} does not have the role {role_name}, so the key does not have it either.")

@@ -23,7 +23,7 @@ class Command(BaseCommand):
     def handle(self, *_: Any, login: str, random: bool, **__: Any) -> None:
         user = User.objects.find_by_exact_login(login)
         if user is None:
-            raise CommandError(f"There is no user with the login {login!r}.")
+            raise CommandError(f'There is no user with the login "{login}".')
         password = secrets.token_urlsafe(12) if random else prompt_for_password()
         try:
             validate_password(password, user)

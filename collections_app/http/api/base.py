@@ -56,7 +56,7 @@ class StrictSerializer(serializers.Serializer[Any]):
     """Refuses unknown names: a misspelled setting would otherwise keep its old value without an error."""
 
     def to_internal_value(self, data: Any) -> Any:
-        parameters.refuse_unknown(data, tuple(self.fields), "The field {} does not exist or cannot be set")
+        parameters.refuse_unknown(data, tuple(self.fields), 'The field "{}" does not exist or cannot be set')
         return super().to_internal_value(data)
 
 

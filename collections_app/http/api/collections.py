@@ -60,7 +60,7 @@ class CollectionList(base.ManagementView, GenericAPIView[Collection]):
         NotFound, BadRequest, parameters=PAGE_HEADERS, filters=True,
     )  # fmt: skip
     def get(self, request: Request) -> Response:
-        """The collections that you can read."""
+        """Returns the collections that you can read."""
         page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         return self.get_paginated_response(managed_collection_bodies(self.caller(), page))
 

@@ -77,7 +77,7 @@ class DocumentList(base.ManagementView, GenericAPIView[Document]):
         parameters=PAGE_HEADERS, filters=True,
     )  # fmt: skip
     def get(self, request: Request, sys_id: str) -> Response:
-        """The documents of a collection, in any status."""
+        """Returns the documents of a collection, in any status."""
         collection = self.open_collection(sys_id, "read")
         page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset().filter(collection=collection)))
         searched_versions = Version.objects.filter(document__in=[document.pk for document in page], is_searched=True)
@@ -163,7 +163,7 @@ class DocumentContent(base.ManagementView):
 
 
 class ReprocessDocument(base.ManagementView):
-    """Extracts, splits and embeds the stored file again, for example after a change of the collection's settings."""
+    """Extracts, splits and embeds the stored file again, for example after a change to the collection's settings."""
 
     @describe(
         "documents_reload", "Reprocess a document", {202: LoadResponseSerializer}, NotFound, AccessDenied, request=None
@@ -174,7 +174,7 @@ class ReprocessDocument(base.ManagementView):
 
 
 class RetryDocument(base.ManagementView):
-    """Extracts, splits and embeds a failed document again with current settings. For other documents use `reload`.
+    """Extracts, splits and embeds a failed document again with current settings. For other documents, use `reload`.
 
     A damaged or password-protected file fails again. Load a repaired file with `doc_id` and `on_duplicate=replace`.
     """

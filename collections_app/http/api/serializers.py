@@ -59,7 +59,7 @@ class RolesField(serializers.Field[list[str], Any, list[str], Any]):
 
     default_error_messages = {
         "wrong": f"Must be an array of at most {MAX_ROLES} role names.",
-        "missing": "The role {role} does not exist.",
+        "missing": 'The role "{role}" does not exist.',
     }
 
 

@@ -29,7 +29,7 @@ class Command(BaseCommand):
             raise CommandError("No model has changed, so there is nothing to re-embed.")
         names = ", ".join(collection.name for collection in collections)
         self.stdout.write(
-            f"Re-embedding {len(collections)} collections: {names}. Searches use only keywords until this is complete."
+            f"Re-embedding these collections: {names}. Searches use only keywords until this is complete."
         )
 
 

@@ -147,7 +147,7 @@ def refuse_unsuitable_database() -> None:
         )
     if encoding != "UTF8":
         raise ConfigurationError(
-            f"The encoding of the database is {encoding}. Create it again with: "
+            f"The encoding of the database must be UTF8, not {encoding}. Create it again with: "
             "CREATE DATABASE servicebase TEMPLATE template0 ENCODING 'UTF8'"
         )
     if is_replica:

@@ -20,6 +20,6 @@ class Command(BaseCommand):
             failure_count += len(result.failed_keys)
         if failure_count:
             raise CommandError(
-                f"{failure_count} secrets could not be decrypted. Add their key to SVC_SECRET_KEYS or enter them again."
+                f"Undecryptable secrets: {failure_count}. Add their keys to SVC_SECRET_KEYS or enter the secrets again."
             )
         self.stdout.write("All stored secrets are encrypted with the first key of SVC_SECRET_KEYS.")

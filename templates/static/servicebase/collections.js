@@ -116,7 +116,7 @@
       request.upload.addEventListener("progress", (event) => {
         progressBar.max = event.total || 1;
         progressBar.value = event.loaded;
-        this.showStatus(upload, `${Math.floor((100 * event.loaded) / (event.total || 1))} % sent`);
+        this.showStatus(upload, `${Math.floor((100 * event.loaded) / (event.total || 1))}% sent`);
       });
       const body = new FormData();
       const metadata = upload.metadata || (replacedDocument && JSON.stringify(replacedDocument.metadata));

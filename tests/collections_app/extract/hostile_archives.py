@@ -22,8 +22,8 @@ SHEET_NAMESPACE = b'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/
 BILLION_LAUGHS = b"<!DOCTYPE x [<!ENTITY a0 'lol lol'>%b]>" % b"".join(
     b"<!ENTITY a%d '%b'>" % (depth, b"&a%d;" % (depth - 1) * 10) for depth in range(1, 10)
 )
-FILE_ENTITY = b'<!DOCTYPE x [<!ENTITY a9 SYSTEM "file:///etc/passwd">]>'
-WEB_ENTITY = b'<!DOCTYPE x SYSTEM "http://127.0.0.1:9/a.dtd" [<!ENTITY a9 "">]>'
+EXTERNAL_ENTITY = b'<!DOCTYPE x [<!ENTITY a9 SYSTEM "file:///etc/passwd">]>'
+EXTERNAL_DTD = b'<!DOCTYPE x SYSTEM "http://127.0.0.1:9/a.dtd" [<!ENTITY a9 "">]>'
 PARAMETER_ENTITY = b'<!DOCTYPE x [<!ENTITY % p SYSTEM "file:///etc/passwd"> %p; <!ENTITY a9 "">]>'
 QUADRATIC_BLOWUP = b"<!DOCTYPE x [<!ENTITY b '%b'><!ENTITY a9 '%b'>]>" % (b"x" * 100_000, b"&b;" * 2000)
 # Text that the result must contain, so that an empty result fails the test.
@@ -47,8 +47,8 @@ def with_main_content(format: str, prolog: bytes, words: bytes) -> bytes:
 for format in MAIN_PARTS:
     for name, prolog in {
         "billion laughs": BILLION_LAUGHS,
-        "entity of a file": FILE_ENTITY,
-        "external DTD": WEB_ENTITY,
+        "entity of a file": EXTERNAL_ENTITY,
+        "external DTD": EXTERNAL_DTD,
         "parameter entity": PARAMETER_ENTITY,
         "quadratic blow up": QUADRATIC_BLOWUP,
     }.items():

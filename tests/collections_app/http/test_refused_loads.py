@@ -16,7 +16,7 @@ def test_refused_duplicate_names_the_existing_document(manager: KeyCaller):
     refusal = manager.post(LOAD_TEXT_PATH, body, collection_name="manuals")
 
     assert error_of(refusal) == (409, "duplicate", None)
-    assert f"with the doc_id {doc_id}." in refusal.json()["errors"][0]["message"]
+    assert f'with the doc_id "{doc_id}".' in refusal.json()["errors"][0]["message"]
 
 
 def test_file_without_a_name_differs_from_no_file(manager: KeyCaller):

@@ -188,12 +188,12 @@ def test_missing_day_becomes_the_last_day_of_the_month(start: str, unit: Unit, c
 
 @pytest.mark.parametrize("unit", list(Unit))
 def test_relative_values_are_limited_to_a_thousand_years(unit: Unit) -> None:
-    length = {"minute": 525_600_000, "hour": 8_760_000, "day": 365_000, "week": 52_142}.get(unit)
-    length = length or {"month": 12_000, "quarter": 4_000, "year": 1_000}[unit]
+    max_count = {"minute": 525_600_000, "hour": 8_760_000, "day": 365_000, "week": 52_142}.get(unit)
+    max_count = max_count or {"month": 12_000, "quarter": 4_000, "year": 1_000}[unit]
     for text in (f"aRELATIVEGT@{unit}@ago@{{}}", f"aMORETHANb@{unit}@after@{{}}"):
-        parse(text.format(length))
+        parse(text.format(max_count))
         with pytest.raises(QueryError, match="a time span cannot exceed 1,000 years"):
-            parse(text.format(length + 1))
+            parse(text.format(max_count + 1))
 
 
 def test_instant_is_written_in_utc() -> None:
