@@ -91,5 +91,5 @@ def deletions_tile(request: HttpRequest) -> dashboard.Tile | None:
     count = DeletionLogEntry.objects.count()
     link = dashboard.Link("", "", "system.DeletionLogEntry")
     return dashboard.Tile(
-        "Deleted records", str(count), "View which records were deleted, and by whom", link.url, "delete_history"
+        "Deleted records", str(count), "Shows which records were deleted, and by whom.", link.url, "delete_history"
     )

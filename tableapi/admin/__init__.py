@@ -1,6 +1,7 @@
 """Admin pages of the Table API: tables, columns, views, access rules, and records that could not be created."""
 
 from django.http import HttpRequest
+from django.template.defaultfilters import pluralize
 
 from system.admin_site import dashboard
 from tableapi.admin import columns, deferred_records, rules, set_on_change_rules, tables, views  # noqa: F401  (each registers its pages)
@@ -24,7 +25,8 @@ def table_tile(request: HttpRequest) -> dashboard.Tile | None:
         return None
     table_count, rule_count = Table.objects.filter(is_system=False).count(), Rule.objects.count()
     failed = DeferredRecord.objects.filter(state=DeferredRecord.State.FAILED).count()
-    caption = f"designed tables · access rules: {rule_count}" + (f" · records not created: {failed}" if failed else "")
+    failed_text = f" {failed} deferred record{pluralize(failed, ' was,s were')} not created." if failed else ""
+    caption = f"designed table{pluralize(table_count)}, {rule_count} access rule{pluralize(rule_count)}.{failed_text}"
     page = "tableapi.DeferredRecord" if failed else "tableapi.Table"
     return dashboard.Tile(
         "Tables", str(table_count), caption, dashboard.Link("", "", page).url, "table", needs_attention=bool(failed)

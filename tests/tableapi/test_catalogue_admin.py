@@ -356,13 +356,13 @@ def test_failed_deferred_records_are_listed_without_values(as_alice: Client, ali
     assert "alice" in record_page and "hidden value" not in record_page + list_page
     assert as_alice.post(page_path("deferredrecord", failed_record, "delete"), {"post": "yes"}).status_code == 403
     dashboard = page_text(as_alice.get("/admin/"))
-    assert "records not created: 1" in dashboard
+    assert "1 deferred record was not created." in dashboard
 
 
 def test_dashboard_counts_designed_tables(as_alice: Client, device: Table):
     table_count = Table.objects.filter(is_system=False).count()
 
-    assert f"{table_count} designed tables · access rules: {Rule.objects.count()}" in page_text(as_alice.get("/admin/"))
+    assert f"{table_count} designed tables, {Rule.objects.count()} access rules." in page_text(as_alice.get("/admin/"))
 
 
 def test_names_are_escaped(as_alice: Client, device: Table):
