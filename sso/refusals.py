@@ -24,8 +24,9 @@ class Refusal(Enum):
     # The response.
     RESPONSE_MALFORMED = (
         400, f"The identity provider's response is not valid. {SIGN_IN_AGAIN}",
-        "Sign in again. If it happens repeatedly, check the response mode at the provider. It must be query for code "
-        "and fragment for id_token. form_post is not supported and returns status 403.",
+        "Sign in again. If this happens repeatedly, check the response mode at the provider. It must be query if the "
+        "Response type is code, and fragment if it is id_token. The mode form_post is not supported and returns "
+        "status 403.",
     )  # fmt: skip
     TOKEN_IN_QUERY = (
         400, f"The identity provider sent its response in an unsupported form. {TELL_ADMIN}",
@@ -58,7 +59,7 @@ class Refusal(Enum):
     # The code and its tokens.
     CODE_REJECTED = (
         401, f"The identity provider did not accept this sign-in. {SIGN_IN_AGAIN}",
-        "Sign in again. If it happens repeatedly, check that the Redirect URI is exactly the one registered at the "
+        "Sign in again. If this happens repeatedly, check that the Redirect URI is exactly the one registered at the "
         "provider.",
     )  # fmt: skip
     CLIENT_REJECTED = (
@@ -92,7 +93,8 @@ class Refusal(Enum):
         "Synchronize both clocks with NTP. The detail shows the difference.",
     )  # fmt: skip
     TOKEN_NONCE = (
-        401, NOT_VERIFIED, "Sign in again. If it happens repeatedly, the provider omits the nonce and cannot be used.",
+        401, NOT_VERIFIED,
+        "Sign in again. If this happens repeatedly, the provider omits the nonce and cannot be used.",
     )  # fmt: skip
     TOKEN_SUBJECT = 401, NOT_VERIFIED, PROVIDER_ERROR
     TOKEN_ACCESS_HASH = (
@@ -163,7 +165,7 @@ class Refusal(Enum):
     )  # fmt: skip
     TOO_BUSY = (
         503, f"Too many users are signing in. {TRY_SHORTLY}",
-        "Sign in again. If it happens repeatedly, check the load of this machine and the response times of the "
+        "Sign in again. If this happens repeatedly, check the load of this machine and the response times of the "
         "provider.",
     )  # fmt: skip
 

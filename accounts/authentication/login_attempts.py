@@ -1,6 +1,6 @@
 """Counts failed sign-ins in PostgreSQL and locks out after 10 per login and address, or 100 per address, in 15 minutes.
 
-An attempt is counted before the password is checked and uncounted on success, so that concurrent attempts cannot exceed
+An attempt is counted before the password is checked and removed on success, so that concurrent attempts cannot exceed
 the limit. The account is never locked out from other addresses, so that nobody can lock out another user.
 
 Actions that create a row without a password are counted per address in the same way.

@@ -56,7 +56,7 @@ ACTIONS = {
         verb="Reprocess",
         apply=loading.reprocess,
         message="“{title}” is being reprocessed with the current settings.",
-        bulk_message="queued with the current settings.",
+        bulk_message="queued for reprocessing with the current settings.",
         bulk_hint="Searches use the current versions until the new ones are ready.",
     ),
 }

@@ -161,7 +161,9 @@ _ROWS: tuple[Operator, ...] = (
     _operator("RELATIVEGE", ValueKind.RELATIVE, "at or after a time relative to now", _DATES),
     _operator("RELATIVELT", ValueKind.RELATIVE, "before a time relative to now", _DATES),
     _operator("RELATIVELE", ValueKind.RELATIVE, "at or before a time relative to now", _DATES),
-    _operator("RELATIVEEE", ValueKind.RELATIVE, "in that unit of time, such as yesterday for `@day@ago@1`", _DATES),
+    _operator(
+        "RELATIVEEE", ValueKind.RELATIVE, "in the unit of a time relative to now; `@day@ago@1`: yesterday", _DATES
+    ),
     _operator("MORETHAN", ValueKind.DISTANCE, "more than n units before or after another date column", _DATES),
     _operator("LESSTHAN", ValueKind.DISTANCE, "less than n units before or after another date column", _DATES),
     *_pair(

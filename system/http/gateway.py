@@ -41,16 +41,16 @@ CGI_VARIABLES = {
 class Gateway:
     """The RSGI application. granian calls `receive` for each request."""
 
-    def __init__(self, application: Application, deadline_s: float) -> None:
+    def __init__(self, application: Application, timeout_s: float) -> None:
         self.application = application
-        self.deadline_s = deadline_s
+        self.timeout_s = timeout_s
         self.threads = ThreadPool(THREAD_COUNT, THREAD_IDLE_S)
         self.incomplete_requests: dict[Request, float] = {}
 
     def receive(self, watcher: Any) -> None:
         """Accept a request. Runs in the server's thread, which must not block and would lose exceptions."""
         try:
-            request = Request(watcher, self.deadline_s)
+            request = Request(watcher, self.timeout_s)
             if request.body and request.is_small and len(self.incomplete_requests) < MAX_COLLECTED_REQUESTS:
                 self.incomplete_requests[request] = time.monotonic()
                 request.body.collect(partial(self._handle_collected, request))
@@ -78,13 +78,13 @@ class Gateway:
 class Request:
     """A request from the server, and the response to it."""
 
-    def __init__(self, watcher: Any, deadline_s: float) -> None:
+    def __init__(self, watcher: Any, timeout_s: float) -> None:
         self.watcher = watcher
         self.headers = watcher.scope.headers
         length = int(self.headers.get("content-length", 0))
         # A chunked body has no length and is refused by `check_request_head`.
         has_body = bool(length) and "transfer-encoding" not in self.headers
-        self.body = RequestBody(watcher.proto, length, deadline_s) if has_body else None
+        self.body = RequestBody(watcher.proto, length, timeout_s) if has_body else None
         # With an Expect header the client has not sent the body yet, and reading would request it.
         self.expects_continue = "expect" in self.headers
         self.is_small = length <= MAX_COLLECTED_BYTES and not self.expects_continue

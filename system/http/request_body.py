@@ -38,10 +38,10 @@ class RequestBody(IOBase):
     The server calls `_receive` with each chunk that was requested. Its interface allows one request at a time.
     """
 
-    def __init__(self, protocol: Any, length: int, deadline_s: float) -> None:
+    def __init__(self, protocol: Any, length: int, timeout_s: float) -> None:
         self.protocol = protocol
         self.length = length
-        self.deadline_s = deadline_s
+        self.timeout_s = timeout_s
         self.deadline: float | None = None
         self.on_complete: Callable[[], None] | None = None
         self.chunks: list[bytes] = []
@@ -124,7 +124,7 @@ class RequestBody(IOBase):
 
     def _wait(self) -> None:
         if self.deadline is None:
-            self.deadline = time.monotonic() + self.deadline_s
+            self.deadline = time.monotonic() + self.timeout_s
         if self._is_ready() or self._arrives_promptly():
             return
         if not SLOW_BODY_SLOTS.acquire(blocking=False):
@@ -160,9 +160,9 @@ class StrictJSONParser(BaseParser):
         >>> StrictJSONParser.accepts("application/json; charset=utf-8"), StrictJSONParser.accepts("text/plain")
         (True, False)
         """
-        kind, _, parameters = (content_type or "").partition(";")
+        media_type, _, parameters = (content_type or "").partition(";")
         charset = parameters.replace(" ", "").lower()
-        return kind.strip().lower() == cls.media_type and charset in ("", "charset=utf-8", 'charset="utf-8"')
+        return media_type.strip().lower() == cls.media_type and charset in ("", "charset=utf-8", 'charset="utf-8"')
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
         return strict_json.parse_json(stream.read())

@@ -19,5 +19,5 @@ class DeferredRecordAdmin(ReadOnlyAdmin):
     fields = ("table", "record_id", "sender", "state", "attempts", "error", "created_at", "next_at")
 
     @admin.display(description="Sent by")
-    def sender(self, deferred: DeferredRecord) -> str:
-        return login_of(deferred.caller) or "the system"
+    def sender(self, deferred_record: DeferredRecord) -> str:
+        return login_of(deferred_record.caller) or "the system"

@@ -32,7 +32,7 @@ class Installation:
     """The product, the demo provider, and a key for scripts that the administrator created."""
 
     product: Stack
-    demo: DemoProvider
+    demo_provider: DemoProvider
     key: str = ""
 
 
@@ -47,7 +47,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> 
             set_up_installation(installation, browser)
             yield installation
         finally:
-            assert installation.demo.stop() == 0
+            assert installation.demo_provider.stop() == 0
     finally:
         product.stop()
         product.end()
@@ -55,10 +55,10 @@ def installation(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> 
 
 def set_up_installation(installation: Installation, browser: Browser) -> None:
     """Connects the provider, designs a table with rules, creates a key, and loads documents."""
-    alice = SsoVisitor(browser, installation.product.url, installation.demo.printed_value("URL IdP"))
+    alice = SsoVisitor(browser, installation.product.url, installation.demo_provider.printed_value("URL IdP"))
     page = alice.sign_in_locally("admin", PASSWORD).page
     page.get_by_role("link", name="Administration").first.click()
-    connect_provider(page, installation.demo)
+    connect_provider(page, installation.demo_provider)
     design_table(page)
     create_access_rules(page)
     installation.key = create_key(page)
@@ -79,17 +79,17 @@ def save_record(page: Page) -> None:
     expect(page.locator(".errornote, .errorlist")).to_have_count(0)
 
 
-def connect_provider(page: Page, demo: DemoProvider) -> None:
+def connect_provider(page: Page, demo_provider: DemoProvider) -> None:
     open_new_record(page, "login OIDC settings")
     for name in ("Name", "URL IdP", "Realm", "Client ID", "Client secret"):
-        page.locator(f"#id_{name.lower().replace(' ', '_')}").fill(demo.printed_value(name))
+        page.locator(f"#id_{name.lower().replace(' ', '_')}").fill(demo_provider.printed_value(name))
     # These fields are already filled in.
     for name in ("Redirect URI", "Scope"):
-        assert page.locator(f"#id_{name.lower().replace(' ', '_')}").input_value() == demo.printed_value(name)
+        assert page.locator(f"#id_{name.lower().replace(' ', '_')}").input_value() == demo_provider.printed_value(name)
     for name in ("Authorization type", "User field"):
         option = page.locator(f"#id_{name.lower().replace(' ', '_')} option:checked")
-        assert option.inner_text() == demo.printed_value(name)
-    for checkbox_name in demo.printed_value("Select").split(", "):
+        assert option.inner_text() == demo_provider.printed_value(name)
+    for checkbox_name in demo_provider.printed_value("Select").split(", "):
         page.locator(f"#id_{checkbox_name.lower().replace(' ', '_')}").check()
     save_record(page)
     page.get_by_role("button", name="Test connection").click()
@@ -225,8 +225,8 @@ def test_integrator_loads_searches_and_deletes_documents_with_curl(installation:
 
 
 def test_user_signs_in_through_the_provider_and_finds_own_records(installation: Installation, browser: Browser):
-    anna = SsoVisitor(browser, installation.product.url, installation.demo.printed_value("URL IdP"))
-    page = anna.sign_in("anna", installation.demo.password).page
+    anna = SsoVisitor(browser, installation.product.url, installation.demo_provider.printed_value("URL IdP"))
+    page = anna.sign_in("anna", installation.demo_provider.password).page
     expect(page.get_by_role("heading", name="Hello, Anna")).to_be_visible()
     assert page.get_by_role("link", name="Administration").count() == 0
 
@@ -244,7 +244,7 @@ def test_user_signs_in_through_the_provider_and_finds_own_records(installation: 
     page.goto("/account/")
     expect(page.get_by_text("Signed in as anna")).to_be_visible()
     page.get_by_role("button", name="Sign out").click()
-    page.wait_for_url(f"{installation.demo.printed_value('URL IdP')}/**")
+    page.wait_for_url(f"{installation.demo_provider.printed_value('URL IdP')}/**")
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_url(f"{installation.product.url}/login/?signed_out=1")
     assert anna.problems == []
@@ -256,8 +256,8 @@ def test_access_rules_apply_to_the_user_of_the_provider(installation: Installati
     response = installation.product.call(
         "POST", devices, {"title": "Seen by all who work here", "checked_on": DATE}, key=installation.key
     )
-    anna = SsoVisitor(browser, installation.product.url, installation.demo.printed_value("URL IdP"))
-    key = create_key(anna.sign_in("anna", installation.demo.password).page)
+    anna = SsoVisitor(browser, installation.product.url, installation.demo_provider.printed_value("URL IdP"))
+    key = create_key(anna.sign_in("anna", installation.demo_provider.password).page)
 
     device_list = installation.product.call("GET", f"{devices}?sysparm_query=titleSTARTSWITHSeen", key=key)
 

@@ -534,7 +534,7 @@ class TestAllDocuments:
         collection = library.make_library_collection()
         library.add_document(collection), library.add_failing_document(collection)
         page_text = visible_text(as_carl.post(all_documents_path(collection, "reprocess"), self.CONFIRMED, follow=True))
-        assert "2 documents queued with the current settings." in page_text
+        assert "2 documents queued for reprocessing with the current settings." in page_text
         states = Document.objects.values_list("newest__generation", "newest__state")
         assert list(states) == [(2, "queued"), (2, "queued")]
 

@@ -48,10 +48,10 @@ def limits_with(**changes: Any) -> sandbox.RunLimits:
 
 @pytest.fixture
 def run_program(tmp_path: Path) -> Any:
-    def run(source: str, data: bytes = b"", *arguments: str, deadline_s: float = 20.0, **changes: Any) -> Any:
+    def run(source: str, data: bytes = b"", *arguments: str, timeout_s: float = 20.0, **changes: Any) -> Any:
         (tmp_path / "program.py").write_text(source)
         bounds = limits_with(**changes)
-        deadline = time.monotonic() + deadline_s
+        deadline = time.monotonic() + timeout_s
         return sandbox.run(tmp_path / "program.py", arguments, data, bounds, deadline=deadline)
 
     yield run
@@ -114,7 +114,7 @@ def test_run_that_takes_too_long_is_killed(run_program: Any, body: str, was_star
 
 
 def test_program_that_does_not_start_in_time_is_killed(run_program: Any):
-    result = run_program("import time; time.sleep(60)", deadline_s=0.5)
+    result = run_program("import time; time.sleep(60)", timeout_s=0.5)
 
     assert (result.status, result.was_ready) == (sandbox.RunStatus.TIMED_OUT, False)
 

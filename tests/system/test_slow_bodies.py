@@ -25,8 +25,8 @@ class FakeClient:
         self.gate = threading.Event()
         self.requested: FakeFuture | None = None
 
-    def body(self, deadline_s: float, length: int = 4) -> RequestBody:
-        return RequestBody(self, length, deadline_s)
+    def body(self, timeout_s: float, length: int = 4) -> RequestBody:
+        return RequestBody(self, length, timeout_s)
 
     def __aiter__(self) -> "FakeClient":
         return self

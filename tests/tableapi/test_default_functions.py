@@ -48,20 +48,20 @@ def expected_defaults(user: User) -> dict[str, Any]:
     }
 
 
-def default_fields(record: dict[str, Any]) -> dict[str, Any]:
+def fields_with_defaults(record: dict[str, Any]) -> dict[str, Any]:
     return {name: record[name] for name in ("at", "day", "due", "until", "owner")}
 
 
 def test_new_record_gets_the_defaults(device: Table, alice: User, bob: User):
     for user in (alice, bob):
         created = data_of(api(user).post("device?sysparm_exclude_reference_link=1", {"name": "a"}))[0]
-        assert default_fields(created) == expected_defaults(user)
+        assert fields_with_defaults(created) == expected_defaults(user)
 
 
 def test_sent_values_take_precedence(device: Table, alice: User, bob: User):
     sent = {"at": "2020-01-01 00:00:00", "day": None, "due": "2020-01-01", "until": None, "owner": alice.pk}
 
-    assert default_fields(data_of(api(bob).post("device?sysparm_exclude_reference_link=1", sent))[0]) == sent
+    assert fields_with_defaults(data_of(api(bob).post("device?sysparm_exclude_reference_link=1", sent))[0]) == sent
 
 
 def test_patch_keeps_values_and_put_resets_them_to_the_defaults(device: Table, alice: User, bob: User):
@@ -69,7 +69,7 @@ def test_patch_keeps_values_and_put_resets_them_to_the_defaults(device: Table, a
     path = f"device/{sys_id}?sysparm_exclude_reference_link=1"
 
     assert data_of(api(bob).patch(path, {"name": "b"}))[0]["owner"] == alice.pk
-    assert default_fields(data_of(api(bob).put(path, {"name": "c"}))[0]) == expected_defaults(bob)
+    assert fields_with_defaults(data_of(api(bob).put(path, {"name": "c"}))[0]) == expected_defaults(bob)
 
 
 def test_bulk_and_upsert_set_the_defaults(device: Table, bob: User):
@@ -80,7 +80,7 @@ def test_bulk_and_upsert_set_the_defaults(device: Table, bob: User):
     ):
         assert response.status_code == 201
     records = data_of(api(bob).get("device", exclude_reference_link=1))
-    assert [default_fields(item) for item in records] == [expected_defaults(bob)] * 3
+    assert [fields_with_defaults(item) for item in records] == [expected_defaults(bob)] * 3
 
 
 def test_deferred_record_has_the_defaults_of_its_request(bob: User):

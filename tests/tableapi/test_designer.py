@@ -156,11 +156,16 @@ class TestTables:
 
     def test_prefix_adds_a_number_column(self):
         ticket = make_table("ticket", number_prefix="TCK")
-        number = ticket.columns.get()
+        number_column = ticket.columns.get()
 
-        assert (number.name, number.read_only, number.is_unique, number.is_display) == ("number", True, True, True)
+        assert (number_column.name, number_column.read_only, number_column.is_unique, number_column.is_display) == (
+            "number",
+            True,
+            True,
+            True,
+        )
         assert query_rows(f"SELECT nextval('records.\"N{ticket.pk}\"')") == [(1,)]
-        assert "record numbers" in refusal_of(number.delete)
+        assert "record numbers" in refusal_of(number_column.delete)
         # A child table uses the number column of its parent.
         make_table("complaint", parent=ticket, number_prefix="CMP")
         assert not Column.objects.filter(table__name="complaint").exists()

@@ -227,7 +227,7 @@ def test_microseconds_are_not_shown(gadget: None, bob: User):
     assert row["sys_created_at"] == created.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-SQL_IDENTIFIERS = (
+NAMES_IN_GENERATED_SQL = (
     "x",
     "u",
     "p",
@@ -252,21 +252,21 @@ SQL_IDENTIFIERS = (
 )
 
 
-def test_column_names_can_equal_sql_identifiers(bob: User):  # B38
+def test_column_names_can_match_names_in_the_generated_sql(bob: User):  # B38
     table("odd")
-    for name in SQL_IDENTIFIERS:
+    for name in NAMES_IN_GENERATED_SQL:
         field("odd", name, is_display=name == "x")
     field("odd", "others", "list", target="odd")
     field("odd", "other", target="odd")
     open_table("odd")
-    values = {name: f"<{name}>" for name in SQL_IDENTIFIERS}
+    values = {name: f"<{name}>" for name in NAMES_IN_GENERATED_SQL}
     first_record = record("odd", **values)
     second_record = record("odd", other=first_record, others=[first_record])
-    assert data_of(api(bob).get(f"odd/{first_record}", fields=",".join(SQL_IDENTIFIERS))) == [values]
+    assert data_of(api(bob).get(f"odd/{first_record}", fields=",".join(NAMES_IN_GENERATED_SQL))) == [values]
     parameters = {"display_value": 1, "exclude_reference_link": 1, "fields": "other,others,other.t5"}
     assert data_of(api(bob).get(f"odd/{second_record}", **parameters)) == [
         {"other": "<x>", "others": ["<x>"], "other.t5": "<t5>"}
     ]
-    for name in SQL_IDENTIFIERS:
+    for name in NAMES_IN_GENERATED_SQL:
         query = f"{name}IN<{name}>,a^other.{name}ISEMPTY^ORDERBY{name}^ORDERBYDESCother.{name}"
         assert data_of(api(bob).get("odd", query=query, fields="sys_id", limit=1)) == [{"sys_id": first_record}], name

@@ -411,5 +411,5 @@ def test_headers_of_an_email_may_be_long(header: str, position: str, value: str)
     assert recognize_format(data, "a.eml") == "eml"
     result = extract_text(data, "eml")
     assert result.text.endswith("The body.") and "From: ann@b.example" in result.text
-    warning = f"Only the first 20,000 characters of the header {header} were kept."
+    warning = f"Only the first 20,000 characters of the {header} header were kept."
     assert result.warnings == ((warning,) if header in ("Subject", "To") else ())

@@ -39,7 +39,7 @@ def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     headers = {name: str(raw) for name, raw in headers.items() if name in KEPT_HEADERS}
     for name in KEPT_HEADERS:
         if len(headers.get(name, "")) > MAX_HEADER_LENGTH:
-            writer.warn(f"Only the first {MAX_HEADER_LENGTH:,} characters of the header {name} were kept.")
+            writer.warn(f"Only the first {MAX_HEADER_LENGTH:,} characters of the {name} header were kept.")
     headers = {name: decode_raw_header(raw) for name, raw in headers.items()}
     writer.add_heading(1, headers.get("Subject", ""), is_written=False)
     for name in KEPT_HEADERS:

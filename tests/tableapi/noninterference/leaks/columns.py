@@ -28,12 +28,12 @@ def filter_accepts_every_column(stack: ExitStack) -> None:
 
 @leak("B01")
 def filter_ignores_the_guard_of_a_column(stack: ExitStack) -> None:
-    def unguarded_condition(original: Any, self: Any, path: Any) -> list[str]:
-        if not path:
+    def unguarded_condition(original: Any, self: Any, expression: Any) -> list[str]:
+        if not expression:
             return []
         return [
             predicates.expression_sql(
-                self.builder, path, self.alias, lambda column_path: unguarded_column(self, column_path)
+                self.builder, expression, self.alias, lambda column_path: unguarded_column(self, column_path)
             )
         ]
 
