@@ -127,7 +127,7 @@ def _handle_error(version: Version, error: Exception, *, is_awaited: bool) -> No
     sqlstate = sqlstate_of(error)
     # Statements of a request have a short timeout. A timeout in the worker is an error.
     if sqlstate == QUERY_CANCELED and is_awaited:
-        logger.info("load_left_to_worker", version=version.pk)
+        logger.info("load_timed_out", version=version.pk)
         return leases.release_lease(version)
     if sqlstate.startswith(TEMPORARY_SQLSTATES):
         logger.warning("processing_postponed", version=version.pk, sqlstate=sqlstate)
