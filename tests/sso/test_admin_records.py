@@ -68,7 +68,7 @@ class TestLinks:  # A45
         assert as_sonja.post(page_path(link, "delete"), {"post": "yes"}).status_code == 403
         form = {"action": "delete_selected", "_selected_action": [link.pk, other_link.pk], "post": "yes"}
         page = as_sonja.post("/admin/sso/identitylink/", form)
-        assert b"only administrators can reset it" in page.content
+        assert b"only an administrator can reset it" in page.content
         assert IdentityLink.objects.count() == 2
         assert as_alice.post("/admin/sso/identitylink/", form).status_code == 302
         assert not IdentityLink.objects.exists()

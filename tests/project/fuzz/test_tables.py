@@ -18,7 +18,7 @@ from tests.tableapi.column_types import EXAMPLE_IDS, EXAMPLES
 
 pytestmark = pytest.mark.django_db
 
-FEW_REQUESTS, MANY_REQUESTS, REQUESTS_PER_TEST = 600, 120_000, 5_000
+FEW_REQUESTS, MANY_REQUESTS, REQUESTS_PER_TEST = 600, 120_000, 10_000
 # After this number of requests, writes are rolled back, and keys and ETags are forgotten.
 CONVERSATION_LENGTH = 25
 # The requests must reach all of these statuses, otherwise the test would prove little.
