@@ -25,12 +25,12 @@ class Refusal(Enum):
     RESPONSE_MALFORMED = (
         400, f"The identity provider's response is not valid. {SIGN_IN_AGAIN}",
         "Sign in again. If this happens repeatedly, check the response mode at the provider. It must be query if the "
-        "Response type is code, and fragment if it is id_token. The mode form_post is not supported and returns "
+        "“Response type” is code, and fragment if it is id_token. The mode form_post is not supported and returns "
         "status 403.",
     )  # fmt: skip
     TOKEN_IN_QUERY = (
         400, f"The identity provider sent its response in an unsupported form. {TELL_ADMIN}",
-        "At the provider, set the response mode to fragment and allow the Response type of the connection.",
+        "At the provider, set the response mode to fragment and allow the “Response type” of the connection.",
     )  # fmt: skip
     STATE_UNKNOWN = (
         400, f"This sign-in has expired or was started in another browser. {SIGN_IN_AGAIN}",
@@ -64,7 +64,7 @@ class Refusal(Enum):
     )  # fmt: skip
     CLIENT_REJECTED = (
         401, f"The identity provider does not accept this service. {TELL_ADMIN}",
-        "Enter Client ID and Client secret again. A public client requires the type PKCE.",
+        "Enter Client ID and Client secret again. A public client requires the type “PKCE”.",
     )  # fmt: skip
     TOKEN_ANSWER = 401, NOT_VERIFIED, "Allow the scope openid for this client at the provider. See the detail."
     USERINFO_ANSWER = 401, NOT_VERIFIED, "Configure the provider to return userinfo as plain JSON."
@@ -75,16 +75,16 @@ class Refusal(Enum):
     TOKEN_ALG = 401, NOT_VERIFIED, "Select RS256 for this client at the provider."
     TOKEN_KEY = (
         401, NOT_VERIFIED,
-        "Use Update certificates and read its message. Sign-ins fetch keys at most once every 30 seconds.",
+        "Use “Update certificates” and read its message. Sign-ins fetch keys at most once every 30 seconds.",
     )  # fmt: skip
     TOKEN_SIGNATURE = (
         401, NOT_VERIFIED,
-        "Use Update certificates. If the form warns that the provider publishes different keys under stored kids, "
+        "Use “Update certificates”. If the form warns that the provider publishes different keys under stored kids, "
         "ask the provider whether this is correct. Then delete the stored certificate and update again.",
     )  # fmt: skip
     TOKEN_ISSUER = (
         401, NOT_VERIFIED,
-        "Use Test connection. The provider's issuer may have changed, or the token is from another tenant.",
+        "Use “Test connection”. The provider's issuer may have changed, or the token is from another tenant.",
     )  # fmt: skip
     TOKEN_AUDIENCE = 401, NOT_VERIFIED, "Check the Client ID. Remove other audiences from the ID token."
     TOKEN_TIME = 401, NOT_VERIFIED, PROVIDER_ERROR
@@ -117,7 +117,7 @@ class Refusal(Enum):
     )  # fmt: skip
     USER_UNKNOWN = (
         401, "You do not have an account here. Ask your administrator for one.",
-        "Create the account, or select Enable user creation.",
+        "Create the account, or select “Enable user creation”.",
     )  # fmt: skip
     USER_AMBIGUOUS = (
         401, "More than one account matches your identity. Ask your administrator for help.",
@@ -125,7 +125,7 @@ class Refusal(Enum):
     )  # fmt: skip
     LOGIN_RESERVED = (
         401, "An account with your login cannot be created automatically. Ask your administrator to create one.",
-        "Create the account yourself and set User field to Email, or change the script.",
+        "Create the account yourself and set “User field” to “Email”, or change the script.",
     )  # fmt: skip
     LOGIN_TAKEN = (
         403, "Your login belongs to another account. Ask your administrator for help.",
@@ -136,7 +136,7 @@ class Refusal(Enum):
     )  # fmt: skip
     SUBJECT_CONFLICT = (
         403, "Your account is linked to another identity. Ask your administrator to reset the link.",
-        "If it is the same person (deleted and created again at the provider), delete the link under Identity links. "
+        "If it is the same person (deleted and created again at the provider), delete the link under “Identity links”. "
         "Otherwise this refusal is correct.",
     )  # fmt: skip
     USER_INACTIVE = 403, "Your account is not active.", "Activate the account if this person should have access."
@@ -145,15 +145,15 @@ class Refusal(Enum):
     )  # fmt: skip
     NOT_APPROVED = (
         403, "You cannot sign in this way until an administrator approves the connection.",
-        "Sign in at /login/?local=1, review the connection's history and select Approve. Then, under Identity links, "
-        "delete the links that were created before the approval.",
+        "Sign in at /login/?local=1, review the connection's history and select “Approve”. Then, under “Identity "
+        "links”, delete the links that were created before the approval.",
     )  # fmt: skip
 
     # The provider.
     NOT_AVAILABLE = 503, "Signing in with the identity provider is not available.", "Activate a connection."
     PROVIDER_UNRESOLVED = (
         503, f"The identity provider cannot be found. {TRY_SHORTLY}",
-        "Use Test connection. It shows which URLs were requested.",
+        "Use “Test connection”. It shows which URLs were requested.",
     )  # fmt: skip
     PROVIDER_UNAVAILABLE = (
         503, f"The identity provider is not responding. {TRY_SHORTLY}",
@@ -161,7 +161,7 @@ class Refusal(Enum):
     )  # fmt: skip
     CERTIFICATES_UNAVAILABLE = (
         503, f"The identity provider's keys are currently unavailable. {TRY_SHORTLY}",
-        "Use Update certificates. It shows the reason.",
+        "Use “Update certificates”. It shows the reason.",
     )  # fmt: skip
     TOO_BUSY = (
         503, f"Too many users are signing in. {TRY_SHORTLY}",

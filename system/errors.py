@@ -5,6 +5,7 @@
     ├── AccessDenied         403  authenticated, but not allowed
     ├── NotFound             404  missing, or not visible to this caller
     ├── BadRequest           400  the request is malformed
+    │   └── InvalidParameter      a parameter or a header has an invalid value
     ├── TimedOut             408  the body did not arrive in time
     ├── Conflict             409  conflicts with stored data
     ├── CursorExpired        410  the cursor is too old

@@ -108,7 +108,7 @@ def empty_process_caches() -> None:
 
 @pytest.fixture(autouse=True)
 def drop_designed_tables(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Django empties its tables after a test that commits, which fails while designed tables refer to them."""
+    """After a test that commits, Django empties its tables. This fails while designed tables refer to them."""
     marker = request.node.get_closest_marker("django_db")
     is_transactional = "transactional_db" in request.fixturenames or bool(marker and marker.kwargs.get("transaction"))
     if is_transactional:

@@ -11,9 +11,9 @@ from rest_framework.views import APIView
 
 from accounts.authentication import access_keys, passwords
 from accounts.authentication.schemes import BasicAuthentication, BearerAuthentication, BrowserSessionAuthentication
-from system.errors import BadRequest
 from system.openapi import describe
 from system.records import acting_user
+from system.strict_json import InvalidJson
 
 
 class CredentialsSerializer(serializers.Serializer[Any]):
@@ -44,7 +44,7 @@ class LoginView(APIView):
     )
     def post(self, request: Request) -> Response:
         if not isinstance(request.data, dict):
-            raise BadRequest("Send a JSON object with username and password.", code="invalid_json")
+            raise InvalidJson("Send a JSON object with username and password.")
         credentials = CredentialsSerializer(data=request.data)
         credentials.is_valid(raise_exception=True)
         login, password = credentials.validated_data["username"], credentials.validated_data["password"]

@@ -41,8 +41,8 @@ process_cache.register("postponed purges", _retry_times.clear)
 
 # The error code of a version that was replaced, or whose document was deleted.
 SUPERSEDED_CODE = "superseded"
-# Each condition has its own index, so finding the few versions to purge does not scan a long queue.
 SUPERSEDED_COLUMNS: dict[str, Any] = {"state": VersionState.FAILED, "error_code": SUPERSEDED_CODE}
+# Each condition has its own index, so finding the few versions to purge does not scan a long queue.
 REPLACED_CONDITIONS = (Q(**SUPERSEDED_COLUMNS), Q(state=VersionState.READY, is_searched=False))
 IN_DELETED_DOCUMENT = Q(document__deleted_at__isnull=False)
 IN_DELETED_COLLECTION = Q(collection__deleted_at__isnull=False)

@@ -17,7 +17,7 @@ from collections_app.metadata import validation as document_metadata
 from collections_app.metadata.filter import Filter
 from collections_app.models.collections import normalize_name
 from system.encoded_query import QueryError
-from system.errors import BadRequest, TooLarge, combine_errors
+from system.errors import BadRequest, InvalidParameter, TooLarge, combine_errors
 from system.http.uploads import Upload
 from system.strict_json import InvalidJson, has_lone_surrogate, parse_json
 
@@ -48,7 +48,7 @@ class TextValue:
 
     def single(self, name: str) -> str:
         if len(self.texts) > 1:
-            raise parameter_error(name, f"{name} was given more than once.")
+            raise InvalidParameter(f"{name} was given more than once.", field=name)
         return self.texts[0]
 
 
@@ -63,13 +63,15 @@ class RequestParameters:
         values = [value for raw in self.values.get(name, ()) if (value := reader(name, raw)) is not None]
         # Compared as JSON, because 1 == True in Python.
         if len({json.dumps(value, sort_keys=True, default=str) for value in values}) > 1:
-            raise parameter_error(name, f"{name} was given more than once with different values.", code="contradiction")
+            raise BadRequest(
+                f"{name} was given more than once with different values.", code="contradiction", field=name
+            )
         return values[0] if values else None
 
     def require(self, name: str, reader: Callable[[str, Any], ParameterValue]) -> ParameterValue:
         value = self.get(name, reader)
         if value is None:
-            raise parameter_error(name, f"{name} is required.", code="mandatory")
+            raise BadRequest(f"{name} is required.", code="mandatory", field=name)
         return value
 
 
@@ -126,22 +128,21 @@ def refuse_unknown(
 def read_text(name: str, value: Any) -> str:
     value = value.single(name) if isinstance(value, TextValue) else value
     if not isinstance(value, str):
-        raise parameter_error(name, f"{name} must be a string.")
+        raise InvalidParameter(f"{name} must be a string.", field=name)
     return require_storable(name, value)
 
 
 def require_storable(name: str, value: str) -> str:
     if "\x00" in value or has_lone_surrogate(value):
-        raise parameter_error(
-            name, f"{name} contains a NUL character or an unpaired surrogate, which cannot be stored."
-        )
+        message = f"{name} contains a NUL character or an unpaired surrogate, which cannot be stored."
+        raise InvalidParameter(message, field=name)
     return value
 
 
 def read_nonempty_text(name: str, value: Any) -> str:
     content = read_text(name, value)
     if not content:
-        raise parameter_error(name, f"{name} must not be empty.")
+        raise InvalidParameter(f"{name} must not be empty.", field=name)
     return content
 
 
@@ -161,7 +162,7 @@ def number_reader(minimum: int, maximum: int) -> Callable[[str, Any], int]:
             digits = value.single(name)
             value = int(digits) if re.fullmatch("[0-9]{1,9}", digits, re.ASCII) else None
         if type(value) is not int or not minimum <= value <= maximum:
-            raise parameter_error(name, f"{name} must be a whole number from {minimum} to {maximum:,}.")
+            raise InvalidParameter(f"{name} must be a whole number from {minimum} to {maximum:,}.", field=name)
         return value
 
     return read
@@ -176,7 +177,7 @@ def read_weight(name: str, value: Any) -> float:
         digits = value.single(name)
         value = float(digits) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,18})?", digits, re.ASCII) else None
     if type(value) not in (int, float) or not 0 <= value <= 1:
-        raise parameter_error(name, f"{name} must be a number from 0 to 1.")
+        raise InvalidParameter(f"{name} must be a number from 0 to 1.", field=name)
     return float(value)
 
 
@@ -188,7 +189,7 @@ def read_boolean(name: str, value: Any) -> bool | None:
             return None
         value = BOOLEAN_WORDS.get(text.lower())
     if type(value) is not bool:
-        raise parameter_error(name, f"{name} must be true or false.")
+        raise InvalidParameter(f"{name} must be true or false.", field=name)
     return value
 
 
@@ -196,7 +197,7 @@ def choice_reader(choices: Collection[str]) -> Callable[[str, Any], str]:
     def read(name: str, value: Any) -> str:
         value_text = read_text(name, value)
         if value_text not in choices:
-            raise parameter_error(name, f"{name} must be one of: {', '.join(choices)}.")
+            raise InvalidParameter(f"{name} must be one of: {', '.join(choices)}.", field=name)
         return value_text
 
     return read
@@ -214,25 +215,25 @@ def read_collection_names(name: str, value: Any) -> list[str]:
     elif isinstance(value, str):
         value = [value]
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise parameter_error(name, f"{name} must be an array of strings.")
+        raise InvalidParameter(f"{name} must be an array of strings.", field=name)
     unique_names = list(dict.fromkeys(read_nonempty_text(name, item) for item in value))
     if not 1 <= len(unique_names) <= MAX_COLLECTIONS:
-        raise parameter_error(name, f"{name} must contain 1 to {MAX_COLLECTIONS} names.")
+        raise InvalidParameter(f"{name} must contain 1 to {MAX_COLLECTIONS} names.", field=name)
     return unique_names
 
 
 def read_query(name: str, value: Any) -> str:
     query = read_text(name, value)
     if not query.strip():
-        raise parameter_error(name, f"{name} must not be empty.")
+        raise InvalidParameter(f"{name} must not be empty.", field=name)
     if len(query.encode()) > MAX_QUERY_BYTES:
-        raise parameter_error(name, f"{name} must not exceed {MAX_QUERY_BYTES:,} bytes.")
+        raise InvalidParameter(f"{name} must not exceed {MAX_QUERY_BYTES:,} bytes.", field=name)
     return query
 
 
 def read_filter_text(name: str, value: Any) -> str:
     if not isinstance(value, TextValue | str):
-        raise parameter_error(name, f"{name} must be a filter string, such as type=manual^priority<3.")
+        raise InvalidParameter(f"{name} must be a filter string, such as type=manual^priority<3.", field=name)
     return read_text(name, value)
 
 
@@ -240,7 +241,7 @@ def read_filter(values: RequestParameters, name: str) -> Filter:
     """Reads a metadata filter; an empty string matches all documents."""
     encoded_query = values.get(name, read_filter_text) or ""
     if len(encoded_query.encode()) > MAX_FILTER_BYTES:
-        raise parameter_error(name, f"{name} must not exceed {MAX_FILTER_BYTES:,} bytes.")
+        raise InvalidParameter(f"{name} must not exceed {MAX_FILTER_BYTES:,} bytes.", field=name)
     try:
         return filter.parse_filter(encoded_query)
     except QueryError as error:
@@ -265,7 +266,7 @@ def long_text_reader(limit: int) -> Callable[[str, Any], str]:
             raise TooLarge(f"{name} must not exceed {limit:,} bytes.", field=name)
         # Refused here; otherwise the document would be stored, but its text could never be extracted.
         if not is_text(content, allows_unassigned=True):
-            raise parameter_error(name, f"{name} must be text, but it contains too many control characters.")
+            raise InvalidParameter(f"{name} must be text, but it contains too many control characters.", field=name)
         return content
 
     return read
@@ -275,11 +276,7 @@ def parse_json_text(name: str, value: str) -> Any:
     try:
         return parse_json(require_storable(name, value).encode())
     except InvalidJson as error:
-        raise parameter_error(name, f"{name} is not valid JSON: {error.message}", code="invalid_json") from None
-
-
-def parameter_error(name: str, message: str, code: str = "invalid_parameter") -> BadRequest:
-    return BadRequest(message, code=code, field=name)
+        raise InvalidJson(f"{name} cannot be parsed. {error.message}", field=name) from None
 
 
 def max_body_bytes(text_limit: int) -> int:

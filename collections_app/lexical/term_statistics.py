@@ -17,11 +17,12 @@ from system.plain_sql import fetch_rows, run_statement
 from .language_detection import SIMPLE_CONFIGURATION
 from .tokens import prepare_index_words, prepare_words
 
-K1 = 1.2
-B = 0.75
 # Chosen: a chunk's length is its number of characters, relative to the collection's chunk size. So its weights do not
 # change when other documents are loaded, and one rule fits every script. With the true average number of words, results
 # for four question sets were not better, and for three of them worse.
+K1 = 1.2
+B = 0.75
+
 CHUNK_BATCH_SIZE = 500
 
 # The position of a word in the vector: 28 bits of its hash; positions count from 1.
@@ -30,7 +31,7 @@ SPARSE_INDEX_SQL = "('x' || substr(md5({lexeme}), 1, 7))::bit(28)::int + 1"
 TERM_SQL = "('x' || substr(md5({collection} || ':' || {lexeme}), 1, 16))::bit(64)::bigint"
 
 # A prefix keeps the lexemes of each language in a collection apart: "die" in German is not "die" in English.
-# The former language of a collection, from before documents had their own, has no prefix, so its words stay valid.
+# Languages once belonged to collections. Lexemes in that language have no prefix, so that stored words stay valid.
 LEXEME_PREFIX_SQL = "CASE WHEN {configuration} = {unmarked} THEN '' ELSE {configuration} || ':' END"
 # The number of chunks in a language is counted like a word; no lexeme contains a space.
 LANGUAGE_TERM_SQL = TERM_SQL.format(collection="{collection}", lexeme="'language ' || {configuration}")

@@ -96,20 +96,22 @@ def maintain_indexes() -> list[str]:
         cursor.execute(EXISTING_INDEXES_SQL, [INDEX_NAME_PREFIX])
         existing_indexes: dict[str, bool] = dict(cursor.fetchall())
         cursor.execute(SPACE_SIZES_SQL)
-        spaces = [IndexCandidate(*row) for row in cursor.fetchall()]
-        needed_names = {space.name for space in spaces if space.size > INDEX_THRESHOLD * KEEP_INDEX_SHARE}
+        candidates = [IndexCandidate(*row) for row in cursor.fetchall()]
+        needed_names = {
+            candidate.name for candidate in candidates if candidate.size > INDEX_THRESHOLD * KEEP_INDEX_SHARE
+        }
         dropped_names = [
             name
             for name in existing_indexes
             if name not in needed_names and index_builds.execute(cursor, name, _drop_index_sql(name))
         ]
         built_names = [
-            space.name
-            for space in spaces
-            if space.size > INDEX_THRESHOLD
-            and not existing_indexes.get(space.name)
-            and _is_filled(cursor, space)
-            and _build_index(cursor, space)
+            candidate.name
+            for candidate in candidates
+            if candidate.size > INDEX_THRESHOLD
+            and not existing_indexes.get(candidate.name)
+            and _is_filled(cursor, candidate)
+            and _build_index(cursor, candidate)
         ]
     clear_cache()
     return dropped_names + built_names
@@ -142,39 +144,39 @@ def clear_cache() -> None:
     _validity.clear()
 
 
-def _is_filled(cursor: Any, space: IndexCandidate) -> bool:
+def _is_filled(cursor: Any, candidate: IndexCandidate) -> bool:
     """Whether the space is filled. A new space gets its index only then, because an index slows each insert."""
-    if space.is_searched:
+    if candidate.is_searched:
         return True
-    cursor.execute(COUNT_VECTORS_SQL, [space.collection_id, space.space_id])
+    cursor.execute(COUNT_VECTORS_SQL, [candidate.collection_id, candidate.space_id])
     vector_count: int = cursor.fetchone()[0]
-    return vector_count >= space.chunk_count
+    return vector_count >= candidate.chunk_count
 
 
-def _build_index(cursor: Any, space: IndexCandidate) -> bool:
-    memory_mb = space.chunk_count * (space.dimensions * 2 + NODE_BYTES) // 2**20 + 1
+def _build_index(cursor: Any, candidate: IndexCandidate) -> bool:
+    memory_mb = candidate.chunk_count * (candidate.dimensions * 2 + NODE_BYTES) // 2**20 + 1
     memory_mb = min(max(memory_mb, MIN_MEMORY_MB), MAX_MEMORY_MB)
     return index_builds.execute(
         cursor,
-        space.name,
+        candidate.name,
         sql.SQL("SET maintenance_work_mem = {}").format(sql.Literal(f"{memory_mb}MB")),
-        _drop_index_sql(space.name),  # an invalid index of an interrupted build
-        _create_index_sql(space),
+        _drop_index_sql(candidate.name),  # an invalid index of an interrupted build
+        _create_index_sql(candidate),
     )
 
 
-def _create_index_sql(space: IndexCandidate) -> sql.Composed:
+def _create_index_sql(candidate: IndexCandidate) -> sql.Composed:
     return sql.SQL(
         "CREATE INDEX CONCURRENTLY {name} ON public.chunk_vector "
         "USING hnsw ((embedding::halfvec({dimensions})) halfvec_cosine_ops) "
         "WITH (m = {m}, ef_construction = {ef}) WHERE collection_id = {collection} AND space_id = {space}"
     ).format(
-        name=sql.Identifier(space.name),
-        dimensions=sql.Literal(space.dimensions),
+        name=sql.Identifier(candidate.name),
+        dimensions=sql.Literal(candidate.dimensions),
         m=sql.Literal(HNSW_M),
         ef=sql.Literal(HNSW_EF_CONSTRUCTION),
-        collection=sql.Literal(space.collection_id),
-        space=sql.Literal(space.space_id),
+        collection=sql.Literal(candidate.collection_id),
+        space=sql.Literal(candidate.space_id),
     )
 
 

@@ -94,7 +94,7 @@ class Parent:
     def _wait(self) -> None:
         now = time.monotonic()
         wake_times = (self.retry_at, *(process.kill_at for process in self.processes.values()))
-        wake_at = min((time_s for time_s in wake_times if time_s > now), default=inf)
+        wake_at = min((wake_time for wake_time in wake_times if wake_time > now), default=inf)
         select.select([self.signal_pipe[0], self.serving_pipe[0]], [], [], None if wake_at == inf else wake_at - now)
         read(self.signal_pipe[0])
 

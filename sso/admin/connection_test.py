@@ -113,7 +113,7 @@ def _key_facts(keys: key_sets.KeySet) -> Iterator[tuple[str, str]]:
 def _certificate_warnings(keys: key_sets.KeySet, setting: OidcSetting) -> Iterator[str]:
     kids = set(IdpCertificate.of_pair(*setting.pair).values_list("kid", flat=True))
     if kids and kids != set(keys.keys):
-        yield "The stored certificates differ from the provider's current keys. Use Update certificates."
+        yield "The stored certificates differ from the provider's current keys. Use “Update certificates”."
 
 
 def _save_endpoints(stored_setting: OidcSetting, endpoints: discovery.Endpoints) -> tuple[str, str]:

@@ -31,7 +31,7 @@ class IdpCertificate(Record):
 
     def save(self, *args: Any, **options: Any) -> None:
         if not (self.kid and self.json):
-            raise ValidationError("Certificates come from the provider. Use Update certificates on its connection.")
+            raise ValidationError("Certificates come from the provider. Use “Update certificates” on its connection.")
         super().save(*args, **options)
 
     @property

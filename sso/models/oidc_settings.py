@@ -94,7 +94,7 @@ class OidcSetting(ProviderRecord):
         if not privileges.acts_as_admin():
             raise AccessDenied("Only an administrator can approve a connection.")
         with transaction.atomic():
-            stored_setting = self.stored_record(is_locked=True)
+            stored_setting = self.stored_record(lock=True)
             if stored_setting is None or str(stored_setting.sys_version) != reviewed_version:
                 raise Conflict("The connection changed after you opened the page. Reload the page and review it again.")
             if stored_setting.needs_approval:
@@ -153,19 +153,19 @@ class OidcSetting(ProviderRecord):
             if previous_setting is not None and previous_setting.pair != self.pair:
                 previous_setting.remove_unused_certificates()
 
-    def stored_record(self, *, is_locked: bool = False) -> Self | None:
+    def stored_record(self, *, lock: bool = False) -> Self | None:
         if self.is_new:
             return None
         rows = type(self).objects.filter(pk=self.pk)
-        stored_setting = (rows.select_for_update() if is_locked else rows).first()
-        if stored_setting is None and is_locked:
+        stored_setting = (rows.select_for_update() if lock else rows).first()
+        if stored_setting is None and lock:
             raise ValidationError("This connection was deleted in the meantime.")
         return stored_setting
 
     def lock_and_merge(self, update_fields: Collection[str] | None) -> Self | None:
         """Lock and return the stored record, and copy from it all columns that are not being changed."""
         self.lock_for_change()
-        previous_setting = self.stored_record(is_locked=True)
+        previous_setting = self.stored_record(lock=True)
         if previous_setting is not None:
             for field in self._meta.concrete_fields:
                 is_kept = field.name in INTERNAL_COLUMNS or (

@@ -125,7 +125,7 @@ def parse_output(output: bytes) -> dict[str, Any]:
     try:
         result = parse_json(output, keeps_digits=False)
     except InvalidJson as error:
-        raise ScriptFailed(f"The script's result is not valid JSON. {error.message}", "result") from None
+        raise ScriptFailed(f"The script's result cannot be parsed. {error.message}", "result") from None
     if not isinstance(result, dict):
         raise ScriptFailed("The script has no function map(claims) that returns an object.", "load")
     return result

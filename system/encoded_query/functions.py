@@ -31,8 +31,8 @@ class Moment:
         return Moment(self.local_now.replace(tzinfo=UTC), self.user_id)
 
 
-# For checking a value before the moment of a request is known. The user id is neither a number nor a boolean, although
-# an imported one may be: it must not fit a column by chance.
+# For checking a value before the moment of a request is known. The user id is neither a number nor a boolean, which an
+# imported id could be, so that it does not fit a column by chance.
 SAMPLE_MOMENT = Moment(datetime(2000, 1, 1, tzinfo=UTC), "a1")
 
 

@@ -162,7 +162,10 @@ _ROWS: tuple[Operator, ...] = (
     _operator("RELATIVELT", ValueKind.RELATIVE, "before a time relative to now", _DATES),
     _operator("RELATIVELE", ValueKind.RELATIVE, "at or before a time relative to now", _DATES),
     _operator(
-        "RELATIVEEE", ValueKind.RELATIVE, "in the unit of a time relative to now; `@day@ago@1`: yesterday", _DATES
+        "RELATIVEEE",
+        ValueKind.RELATIVE,
+        "in the same unit, such as day, as a time relative to now",
+        _DATES,
     ),
     _operator("MORETHAN", ValueKind.DISTANCE, "more than n units before or after another date column", _DATES),
     _operator("LESSTHAN", ValueKind.DISTANCE, "less than n units before or after another date column", _DATES),

@@ -25,7 +25,7 @@ _DURATIONS = {
 }
 _MONTHS_IN = {Unit.MONTH: 1, Unit.QUARTER: 3, Unit.YEAR: 12}
 
-# Chosen: nobody needs more than a thousand years, and it makes no realistic date overflow.
+# Chosen: nobody needs more than a thousand years, and a realistic date that is shifted by them does not overflow.
 MAX_MONTHS = 12_000
 MAX_DURATION = timedelta(days=365_000)
 

@@ -158,7 +158,7 @@ def _relative_time(operator: str) -> Comparison:
 
 
 def _distance(is_more: bool) -> Comparison:
-    """More than `count` units after (or before) the other side, or less than that but not before (or after) it."""
+    """Compiles MORETHAN and LESSTHAN. LESSTHAN also matches equal times, but none on the opposite side."""
 
     def comparison(compiler: ConditionCompiler[Any]) -> str:
         distance: Any = read_value(compiler.condition, compiler.dialect)

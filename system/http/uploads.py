@@ -34,7 +34,7 @@ FORM_OVERHEAD_BYTES = 1024 * 1024
 MAX_IN_MEMORY_BYTES = PART_BYTES = 1024 * 1024
 TAIL_BYTES = 4096
 MAX_FILENAME_LENGTH = 255
-# Characters of these classes reverse the text after them: "gpj.exe" would appear as "exe.jpg".
+# Characters of these classes change the direction of text: "gpj.exe" could appear as "exe.jpg".
 DIRECTION_CLASSES = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
 

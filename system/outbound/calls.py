@@ -37,7 +37,7 @@ class OutboundResponse:
         try:
             return parse_json(self.body, keeps_digits=False)
         except InvalidJson as error:
-            raise OutboundFailed("not_json", f"The response is not valid JSON. {error.message}") from None
+            raise OutboundFailed("not_json", f"The response cannot be parsed. {error.message}") from None
 
 
 def get(
@@ -122,8 +122,8 @@ def _build_request(method: str, url: CheckedUrl, headers: Mapping[str, str], bod
         "connection": "close",
         **({"content-length": str(len(body))} if method == "POST" else {}),
     }
-    own_headers = {name.lower(): value for name, value in headers.items()}
-    all_headers = {"accept": "application/json", **own_headers, **required_headers}
+    caller_headers = {name.lower(): value for name, value in headers.items()}
+    all_headers = {"accept": "application/json", **caller_headers, **required_headers}
     for name, value in all_headers.items():
         # A provider's token must not be able to add a header. The message does not contain the value.
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):

@@ -178,9 +178,9 @@ def _create_child_table(table: sql.Composable, parent: sql.Identifier) -> None:
 
 
 def enable_hot_updates(table: Table) -> None:
-    """Enable heap-only tuple (HOT) updates, which write no index entries. They require free space in the page and that
-    no column of a B-tree index changes. `sys_updated_at` always changes, so it gets a BRIN index, which serves filters
-    but not sorting.
+    """Enable heap-only tuple (HOT) updates, which write no index entries. They need free space
+    in the page, and no column of a B-tree index may change. `sys_updated_at` always changes, so it gets a BRIN index,
+    which serves filters but not sorting.
     """
     name, table_name = sql.Identifier(f"D{table.pk}"), qualified_name(table)
     execute(

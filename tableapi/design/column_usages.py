@@ -46,7 +46,7 @@ def _rule_usages(catalogue: Catalogue, rule: Rule, column: Column) -> Iterator[C
     query = rule.query
     has_words = any(condition.row.kind is ValueKind.WORDS for condition in query.conditions())
     if column.name not in rule.condition and not has_words:
-        return  # skips most rules; other conditions are resolved_paths for every table they may apply to
+        return  # skips most rules; other conditions are resolved for every table they may apply to
     for name in catalogue.tables[rule.table].family if rule.table else tuple(catalogue.tables):
         yield from _condition_usages(catalogue.tables[name], catalogue, query, column)
 

@@ -95,7 +95,7 @@ def _run_atomic(request: Request, items: list[Any]) -> list[InnerResponse]:
     """Roll everything back at the first failure; only the failed request then has its own result."""
     with transaction.atomic():
         responses = list(_run_each(request, items, is_atomic=True))
-        failure = next((inner for inner in responses if inner.response.status_code >= 400), None)
+        failure = next((result for result in responses if result.response.status_code >= 400), None)
         if failure is None:
             return responses
         transaction.set_rollback(True)
@@ -195,14 +195,14 @@ def _inner_request(batch: Batch, item: Any) -> InnerRequest:
     return inner
 
 
-def _response_json(inner: InnerResponse) -> bytes:
-    response = inner.response
+def _response_json(result: InnerResponse) -> bytes:
+    response = result.response
     head = {
-        "id": inner.id,
+        "id": result.id,
         "status": response.status_code,
         "headers": {name: response[name] for name in RETURNED_HEADERS if name in response},
     }
     return b'%s,"body":%s}' % (
         json.dumps(head, ensure_ascii=False).encode()[:-1],
-        (inner.has_body and response.content) or b"null",
+        (result.has_body and response.content) or b"null",
     )

@@ -56,12 +56,12 @@ def _bulk_response(
 ) -> HttpResponse:
     bulk_request = parse_bulk(json_body(request), request.query_params, **options)
     parameters = request.query_params
-    change = WriteInput(
+    write_input = WriteInput(
         {}, OutputOptions(), parse_input_display(parameters), is_import=allows_import and parse_import(parameters)
     )
 
     def respond() -> HttpResponse:
-        outcomes = write(caller_of(request), table, change, lambda table_write: operation(table_write, bulk_request))
+        outcomes = write(caller_of(request), table, write_input, lambda change: operation(change, bulk_request))
         all_are_created = bool(outcomes) and all(outcome.status == bulk_write.CREATED for outcome in outcomes)
         return data_response(list(map(_item_json, outcomes)), bulk_write.CREATED if all_are_created else bulk_write.OK)
 

@@ -76,13 +76,13 @@ CREATE_NOTIFICATIONS = f"""
     ), inserted AS (
         INSERT INTO public.sys_notification
             (user_id, change_id, reason, table_key, record_id, comment_id, created_at, email_at, email_attempts)
-        SELECT DISTINCT ON (u.sys_id, f.change_id) u.sys_id, f.change_id, f.reason, f.table_key, f.record_id,
-            f.comment_id, c.at, CASE WHEN %(has_email)s AND coalesce(n.by_email, TRUE) AND u.email <> '' THEN now() END,
+        SELECT DISTINCT ON (u.sys_id, d.change_id) u.sys_id, d.change_id, d.reason, d.table_key, d.record_id,
+            d.comment_id, c.at, CASE WHEN %(has_email)s AND coalesce(n.by_email, TRUE) AND u.email <> '' THEN now() END,
             0
-        FROM candidate f JOIN change c ON c.id = f.change_id JOIN public."user" u ON u.sys_id = f.user_id AND u.active
+        FROM candidate d JOIN change c ON c.id = d.change_id JOIN public."user" u ON u.sys_id = d.user_id AND u.active
           LEFT JOIN public.accounts_notification_choice n ON n.user_id = u.sys_id
-        WHERE u.sys_id IS DISTINCT FROM c.changed_by AND (n.reasons IS NULL OR f.reason = ANY (n.reasons))
-        ORDER BY u.sys_id, f.change_id, f.priority, f.comment_id
+        WHERE u.sys_id IS DISTINCT FROM c.changed_by AND (n.reasons IS NULL OR d.reason = ANY (n.reasons))
+        ORDER BY u.sys_id, d.change_id, d.priority, d.comment_id
         ON CONFLICT (user_id, change_id) DO NOTHING
     )
     SELECT transaction::text, id, count(*) OVER () FROM change ORDER BY change.transaction DESC, id DESC LIMIT 1

@@ -92,8 +92,8 @@ def body_schemas(view: CallerView, table: Table, methods: set[str]) -> Object:
 
 
 def allowed_methods(view: CallerView, table: Table) -> Iterator[str]:
-    """Yield the methods that the roles of the rules allow; conditions depend on the record. Without methods that only
-    the server may use on records of some system tables."""
+    """Yield the methods that the roles of the rules allow; conditions depend on the record. Omits methods
+    that only the server may use on the records of some system tables."""
     can_read = view.can_read(table)
     is_writable = not (table.is_system and all(map(table.is_server_managed, table.columns.values())))
     is_creatable = not table.is_system or system_records.can_be_created_by_clients(table)

@@ -23,7 +23,7 @@ from tableapi.write import designed_records
 VIEW_NAME = "list"
 VIEW_PATHS = ("number", "short_description", "state", "priority", "caller.login", "assigned_user.login")
 IS_CALLER = "callerDYNAMICme"
-SERVICE_NAMES = ("E-mail", "Network", "Printing", "Workplace")
+SERVICE_NAMES = ("Email", "Network", "Printing", "Workplace")
 
 
 class Task(NamedTuple):
@@ -40,25 +40,25 @@ class Task(NamedTuple):
 
 TASKS = (
     Task("Printer on the second floor jams", "Every other page, since this morning.", "Printing", "1", "3", 1, 3),
-    Task("Mailbox is full", "I can still receive, but not send.", "E-mail", "2", "2", 2, 1),
+    Task("Mailbox is full", "I can still receive, but not send.", "Email", "2", "2", 2, 1),
     Task("New laptop for a colleague", "She starts on the first of next month.", "Workplace", "1", "4", 3, 14),
     Task("VPN drops every hour", "Only at home; it works in the office.", "Network", "2", "2", 4, 1),
-    Task("Shared calendar is missing", "It was there before the update.", "E-mail", "3", "3", 5, 4),
+    Task("Shared calendar is missing", "It was there before the update.", "Email", "3", "3", 5, 4),
     Task("Switch in room 114 is down", "Twelve desks have no network.", "Network", "2", "1", 0, 0, "agent"),
     Task("Toner for the colour printer", "Magenta is at five percent.", "Printing", "4", "4", 9, 0),
     Task("Monitor flickers", "Worse when it is warm.", "Workplace", "2", "3", 6, 3),
-    Task("Forward a former colleague's mail", "To her team's mailbox, for three months.", "E-mail", "5", "4", 20, 0),
+    Task("Forward a former colleague's mail", "To her team's mailbox, for three months.", "Email", "5", "4", 20, 0),
     Task("Guest Wi-Fi for Thursday", "About thirty visitors, one day.", "Network", "1", "3", 1, 2),
     Task("Keyboard with a Cyrillic layout", "", "Workplace", "1", "4", 2, 10, is_assigned=False),
-    Task("Email to a customer bounces", "The bounce mentions a missing SPF record.", "E-mail", "2", "1", 1, 0),
+    Task("Email to a customer bounces", "The bounce mentions a missing SPF record.", "Email", "2", "1", 1, 0),
     Task("Scanner produces blank pages", "Only from the feeder, not from the glass.", "Printing", "3", "3", 8, 5),
     Task("Move four desks to room 220", "The network sockets are labelled.", "Workplace", "1", "4", 4, 20, "agent"),
     Task("Intranet certificate expires soon", "In two weeks.", "Network", "1", "2", 1, 12, "agent"),
-    Task("Spam filter is too strict", "Invoices from one supplier are blocked.", "E-mail", "4", "3", 15, 0),
+    Task("Spam filter is too strict", "Invoices from one supplier are blocked.", "Email", "4", "3", 15, 0),
     Task("Print queue is stuck", "Nothing has been printed since noon.", "Printing", "5", "2", 12, 0, "agent"),
     Task("Docking station has no sound", "", "Workplace", "2", "4", 7, 6, is_assigned=False),
     Task("Slow connection to a branch", "Copying large files takes an hour.", "Network", "3", "2", 10, 2, "agent"),
-    Task("Signature with the new logo", "For all mailboxes of the company.", "E-mail", "1", "4", 3, 30),
+    Task("Signature with the new logo", "For all mailboxes of the company.", "Email", "1", "4", 3, 30),
 )  # fmt: skip
 CLOSED_STATE = "5"
 WORK_NOTES = "Investigated; see the knowledge base."

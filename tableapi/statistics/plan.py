@@ -72,8 +72,8 @@ def _group_field(view: CallerView, table: Table, key: GroupKey) -> OutputField:
 def _aggregate_path(view: CallerView, table: Table, aggregate: Aggregate) -> ResolvedPath:
     path = _resolve_path(view, table, aggregate.path)
     if path.column.compare_as not in KINDS_BY_FUNCTION[aggregate.function]:
-        name = f"{aggregate.function} cannot be used with {'.'.join(aggregate.path)}"
-        raise _type_error(f"sysparm_{aggregate.function}_fields", name, path)
+        message = f"{aggregate.function} cannot be used with {'.'.join(aggregate.path)}"
+        raise _type_error(f"sysparm_{aggregate.function}_fields", message, path)
     return path
 
 

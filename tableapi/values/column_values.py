@@ -48,7 +48,7 @@ def plain_text(value: str | None) -> str | None:
 
 
 def is_same(column: Column, stored_value: Any, new_value: Any) -> bool:
-    """Whether writing `new` leaves the stored value unchanged. Both are as psycopg returns or accepts them."""
+    """Whether writing `new_value` leaves the stored value unchanged. Both are as psycopg returns or accepts them."""
     if stored_value is None or new_value is None:
         return stored_value is None and new_value is None
     return column.column_type.is_same(_unwrap_json(stored_value), _unwrap_json(new_value))

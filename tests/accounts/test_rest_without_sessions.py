@@ -37,8 +37,9 @@ def test_rest_routes_are_collected():
 def test_no_rest_view_accepts_a_session(path: str, entry: URLPattern):
     view: Any = getattr(entry.callback, "cls", None) or getattr(entry.callback, "view_class", None)
 
-    base = APIView if path == API_SIGN_IN_PATH.lstrip("/") else JsonView  # which limits slow queries
-    assert view is not None and issubclass(view, base), "only DRF's views ignore Django's request.user"
+    # At sign-in, there is no user yet whose slow queries JsonView could limit.
+    base = APIView if path == API_SIGN_IN_PATH.lstrip("/") else JsonView
+    assert view is not None and issubclass(view, base), "only these ignore Django's request.user and limit queries"
     assert not issubclass(view, AccessMixin)
     assert set(view.authentication_classes) <= {BasicAuthentication, BearerAuthentication}
 

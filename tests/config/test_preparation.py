@@ -95,7 +95,7 @@ def test_failed_preparation_is_repeated(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_preparation_without_the_demo_documents_is_repeated(settings: Any, monkeypatch: pytest.MonkeyPatch):
-    """As if the embedding provider was unavailable."""
+    """As if the embedding provider were unavailable."""
     monkeypatch.setattr(demo_documents, "load_demo_documents", lambda: False)
     settings.ENVIRONMENT = replace(settings.ENVIRONMENT, demo=True)
     call_command("prepare")

@@ -120,8 +120,8 @@ def test_lost_postgresql_gives_503_until_it_returns(hosts: Hosts, signal_number:
         responses = {path: hosts.get(path, accept="text/html") for path in PATHS}
         assert hosts.get("/healthz").status == 200
         assert responses["/"].status == 503 and "<html" in responses["/"].body and responses["/"].headers["retry-after"]
-        assert {path: probe.status for path, probe in responses.items() if probe.status == 500} == {}
-        assert max(probe.took_s for probe in responses.values()) < 3
+        assert {path: response.status for path, response in responses.items() if response.status == 500} == {}
+        assert max(response.took_s for response in responses.values()) < 3
         eventually(lambda: hosts.me().status == 503 and time.monotonic() > ends_at)
     finally:
         hosts.servers.start_postgres()
@@ -203,14 +203,14 @@ def test_exhausted_connections_give_503_within_two_seconds(hosts: Hosts):  # X07
         # A key is cached for a second.
         refusal = eventually(lambda: exhaust() and (response := hosts.me()).status != 200 and response, timeout_s=10)
 
-    assert {name: probe.status for name, probe in responses.items()} == {
+    assert {name: response.status for name, response in responses.items()} == {
         "a probe": 200,
         "no credentials": 401,
         "a key of another form": 401,
         "no Base64": 401,
         "a long query": 414,
     }
-    assert max(probe.took_s for probe in responses.values()) < 1
+    assert max(response.took_s for response in responses.values()) < 1
     assert is_retry_response(refusal) and refusal.took_s < 3
     eventually(lambda: hosts.me().status == 200, timeout_s=10)
 

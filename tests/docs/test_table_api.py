@@ -129,8 +129,8 @@ def steps() -> Iterator[re.Match[str]]:
 
 def test_examples_return_the_printed_responses(demo_records: None, monkeypatch: pytest.MonkeyPatch):
     # The feed omits open transactions, such as that of the test.
-    find_sql = change_scan.CREATE_NOTIFICATIONS.replace(feed_statement.IS_SETTLED, "TRUE")
-    monkeypatch.setattr(change_scan, "CREATE_NOTIFICATIONS", find_sql)
+    settled_sql = change_scan.CREATE_NOTIFICATIONS.replace(feed_statement.IS_SETTLED, "TRUE")
+    monkeypatch.setattr(change_scan, "CREATE_NOTIFICATIONS", settled_sql)
     monkeypatch.setattr(feed_statement, "IS_SETTLED", "TRUE")
     change_scan.notify_of_changes()
     runner = ExampleRunner()

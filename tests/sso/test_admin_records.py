@@ -49,7 +49,9 @@ class TestSignInEntry:
     def test_an_entry_shows_the_advice_and_the_last_time(self, as_sonja: Client):
         entry = SignIn(outcome="user_unknown", login="nina")
         entry.save()
-        assert "Create the account, or select Enable user creation." in as_sonja.get(page_path(entry)).content.decode()
+        assert (
+            "Create the account, or select “Enable user creation”." in as_sonja.get(page_path(entry)).content.decode()
+        )
         assert "Last occurrence" in as_sonja.get("/admin/sso/signin/").content.decode()
 
 

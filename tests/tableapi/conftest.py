@@ -21,7 +21,7 @@ def notes(db: Any) -> list[str]:
 
 @pytest.fixture
 def unavailable_broker(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Make the broker unavailable; returns the names of the tasks that the product tried to send."""
+    """Makes the broker unavailable; returns the names of the tasks that the product tried to send."""
     sent_tasks: list[str] = []
 
     def send(task: str, **_: Any) -> None:

@@ -1,6 +1,6 @@
 """Captures the statements sent to the database through any cursor, without their values.
 
-Omits statements that read properties: a process caches properties, so it depends on the time whether they run.
+Omits statements that read properties: a process caches properties, so whether these statements run depends on timing.
 """
 
 import re

@@ -225,7 +225,7 @@ def view(table: str | Table, name: str, *paths: str) -> View:
 
 
 def record(name: str, /, **values: Any) -> str:
-    """Insert a record into its table and all parent tables; returns its sys_id."""
+    """Inserts a record into its table and all parent tables; returns its sys_id."""
     table_definition = catalogue_loader.reload_if_changed().tables[name]
     sys_id = values.pop("sys_id", None)
     for owner in reversed(table_definition.lineage):

@@ -18,7 +18,16 @@ from collections_app import access
 from collections_app.http import parameters
 from collections_app.models import Collection
 from collections_app.search.metadata_listing import MAX_OFFSET
-from system.errors import AccessDenied, BadRequest, Conflict, NotFound, PreconditionFailed, ServiceError, combine_errors
+from system.errors import (
+    AccessDenied,
+    BadRequest,
+    Conflict,
+    InvalidParameter,
+    NotFound,
+    PreconditionFailed,
+    ServiceError,
+    combine_errors,
+)
 from system.http import etags
 from system.http.json_view import JsonView
 from system.openapi import response_header
@@ -74,9 +83,7 @@ class StrictFilterBackend(DjangoFilterBackend):  # type: ignore[misc]  # has no 
 
 def _filter_error(name: str, field: Any, errors: Sequence[str]) -> ServiceError:
     choices = [str(value) for value, _ in getattr(field, "choices", ()) if value]
-    return parameters.parameter_error(
-        name, f"{name} must be one of: {', '.join(choices)}." if choices else str(errors[0])
-    )
+    return InvalidParameter(f"{name} must be one of: {', '.join(choices)}." if choices else str(errors[0]), field=name)
 
 
 class OffsetPagination(LimitOffsetPagination):

@@ -38,7 +38,8 @@ def test_collections_are_embedded_by_the_changed_model(filled_collection: Collec
 
     message = model_changed()
 
-    assert "Re-embedding these collections: " in message and "by the provider" in message
+    names = message.removeprefix("Re-embedding these collections: ").partition(". ")[0].split(", ")
+    assert len(names) == 2 and "by the provider" in names
     filled_collection.refresh_from_db()
     new_space = embed.default_space()
     assert filled_collection.next_space == new_space != former_space

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 TEXT = sample_text(12)
 # The deletion runs before the statement with this number.
 STATEMENT_NUMBERS = [5, 14, 24, 35]
-NIGHTLY_STATEMENT_NUMBERS = [moment for moment in range(1, 70) if moment not in STATEMENT_NUMBERS]
+NIGHTLY_STATEMENT_NUMBERS = [number for number in range(1, 70) if number not in STATEMENT_NUMBERS]
 DELETIONS: dict[str, Callable[[KeyCaller], Any]] = {
     "collection": lambda manager: manager.delete(DELETE_COLLECTION_PATH, collection_name="manuals"),
     "document": lambda manager: manager.delete(DELETE_DOCUMENT_PATH, collection_name="manuals", id_value="x"),
@@ -76,30 +76,31 @@ def load_document(manager: KeyCaller, **parameters: Any) -> Any:
     return manager.post(LOAD_TEXT_PATH, {"text": TEXT, "doc_id": "x", **parameters}, collection_name="manuals")
 
 
-def statement_numbers(moments: list[int]) -> list[Any]:
-    return [*moments, *(pytest.param(moment, marks=pytest.mark.nightly) for moment in NIGHTLY_STATEMENT_NUMBERS)]
+def with_nightly_numbers() -> list[Any]:
+    nightly_numbers = (pytest.param(number, marks=pytest.mark.nightly) for number in NIGHTLY_STATEMENT_NUMBERS)
+    return [*STATEMENT_NUMBERS, *nightly_numbers]
 
 
 @pytest.mark.parametrize("deletion", DELETIONS)
-@pytest.mark.parametrize("moment", statement_numbers(STATEMENT_NUMBERS))
-def test_deletion_during_a_load_in_a_request(manager: KeyCaller, deletion: str, moment: int):
+@pytest.mark.parametrize("number", with_nightly_numbers())
+def test_deletion_during_a_load_in_a_request(manager: KeyCaller, deletion: str, number: int):
     assert load_document(manager).status_code == 201
-    with run_before_statement(moment, lambda: DELETIONS[deletion](manager)) as executed:
+    with run_before_statement(number, lambda: DELETIONS[deletion](manager)) as executed:
         response = load_document(manager, text=TEXT.upper(), on_duplicate="replace")
-    check_load(manager, response, executed, deletion, moment)
+    check_load(manager, response, executed, deletion, number)
 
 
 @pytest.mark.parametrize("deletion", DELETIONS)
-@pytest.mark.parametrize("moment", statement_numbers(STATEMENT_NUMBERS))
-def test_deletion_during_a_load_in_a_worker(manager: KeyCaller, deletion: str, moment: int):
+@pytest.mark.parametrize("number", with_nightly_numbers())
+def test_deletion_during_a_load_in_a_worker(manager: KeyCaller, deletion: str, number: int):
     assert load_document(manager, wait=False).status_code == 202
-    with run_before_statement(moment, lambda: DELETIONS[deletion](manager)) as executed:
+    with run_before_statement(number, lambda: DELETIONS[deletion](manager)) as executed:
         process_queue()
-    check_load(manager, None, executed, deletion, moment)
+    check_load(manager, None, executed, deletion, number)
 
 
-def check_load(manager: KeyCaller, response: Any, executed: list[Any], deletion: str, moment: int) -> None:
-    assert executed or moment not in STATEMENT_NUMBERS, "the load has fewer statements"
+def check_load(manager: KeyCaller, response: Any, executed: list[Any], deletion: str, number: int) -> None:
+    assert executed or number not in STATEMENT_NUMBERS, "the load has fewer statements"
     if executed:
         assert result_of(executed[0]).status_code == 200
     if response is not None:

@@ -1,4 +1,4 @@
-"""Checks that stored answers, deferred records and the deletion log of one caller reveal nothing to another."""
+"""Checks that stored responses, deferred records and the deletion log of one caller reveal nothing to another."""
 
 from __future__ import annotations
 

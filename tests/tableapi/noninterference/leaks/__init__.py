@@ -4,7 +4,7 @@ switch             the list of leaks
 columns, records   what reads may show
 names              hidden columns that differ from missing ones
 writes             what writes may reveal and change
-state              stored answers, deferred records, the deletion log
+state              stored responses, deferred records, the deletion log
 """
 
 from tests.tableapi.noninterference.leaks import columns, names, records, state, writes

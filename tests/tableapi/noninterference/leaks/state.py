@@ -1,4 +1,4 @@
-"""Leaks of stored answers, deferred records and the deletion log."""
+"""Leaks of stored responses, deferred records and the deletion log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def identity_without_caller(original: Any, *args: Any) -> dict[str, Any]:
 
 
 @leak("B24", finder="shared_state")
-def stored_answers_are_shared_by_equal_requests(stack: ExitStack) -> None:
+def stored_responses_are_shared_by_equal_requests(stack: ExitStack) -> None:
     def hash_without_roles(original: Any, request: Any) -> str:
         return hashlib.sha256(django_request(request).body).hexdigest()
 
