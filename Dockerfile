@@ -9,8 +9,8 @@
 
 FROM python:3.13-slim AS packages
 COPY requirements.txt .
-# Installs only wheels with the locked hashes; nothing is built. pip compiles them, so that a start need not. The lock has
-# all dependencies that are needed, so pip looks for no others.
+# Installs only wheels with the locked hashes; nothing is built. pip compiles the modules, so that containers start faster.
+# The lock file contains all dependencies that are needed, so pip looks for no others.
 RUN python -m venv --without-pip /opt/venv \
     && pip --python /opt/venv install --no-cache-dir --no-deps --require-hashes --only-binary :all: --requirement requirements.txt
 

@@ -10,7 +10,7 @@ from django.db.models.functions import Lower
 
 from accounts import roles
 from accounts.models import Group, Role, User, UserGroup, UserRole
-from accounts.normalisation import composed
+from accounts.normalization import composed
 from accounts.privileges import NoAdminLeft, ensure_admin_remains
 from system import properties
 
@@ -107,7 +107,7 @@ def sync_provider_roles(user: User, names: Collection[str]) -> RoleChange:
     change = plan_role_change(user, names)
     # Always in the same order: two sign-ins that create the same roles must not deadlock.
     for name in sorted(change.added):
-        role, _ = Role.objects.get_or_create(name=name, defaults={"description": "From the identity provider."})
+        role, _ = Role.objects.get_or_create(name=name, defaults={"description": "Comes from the identity provider."})
         UserRole.objects.get_or_create(user=user, role=role, source=UserRole.PROVIDER)
     if change.removed:
         try:
@@ -156,7 +156,7 @@ def plan_role_change(user: User, names: Collection[str]) -> RoleChange:
 
 def is_protected_role(name: str, role: Role | None, protected_names: frozenset[str]) -> bool:
     """Whether no sign-in may grant this role: it is protected, resembles a protected role, or contains one."""
-    if role is not None and not protected_names.isdisjoint(roles.closure([role.pk])):
+    if role is not None and not protected_names.isdisjoint(roles.effective_names([role.pk])):
         return True
     return fold_name(name) in {fold_name(protected_name) for protected_name in protected_names}
 

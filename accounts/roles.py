@@ -15,7 +15,7 @@ MONITORING = "monitoring"
 
 # Shipped roles: description, and whether a sign-in through a provider may grant it.
 SHIPPED_ROLES = {
-    ADMIN: ("Full access.", False),
+    ADMIN: ("Has full access.", False),
     SSO_ADMIN: ("Manages single sign-on connections and certificates.", False),
     COLLECTION_ADMIN: ("Creates, fills and deletes document collections.", False),
     ITIL: ("Works on service records.", True),
@@ -26,7 +26,7 @@ SHIPPED_ROLES = {
 AREA_ROLES = {"sso": SSO_ADMIN, "collections_app": COLLECTION_ADMIN}
 
 # UNION drops duplicates, so that the recursion ends even if roles form a cycle.
-CLOSURE_SQL = """
+EFFECTIVE_NAMES_SQL = """
     WITH RECURSIVE contained_role AS (
         SELECT unnest(%s::varchar[]) COLLATE "C" AS sys_id
         UNION
@@ -47,9 +47,9 @@ CONTAINING_ROLES_SQL = """
 """
 
 
-def closure(role_ids: Collection[str]) -> frozenset[str]:
+def effective_names(role_ids: Collection[str]) -> frozenset[str]:
     """Names of these roles and of all roles that they contain."""
-    return _fetch_values(CLOSURE_SQL, list(role_ids)) if role_ids else frozenset()
+    return _fetch_values(EFFECTIVE_NAMES_SQL, list(role_ids)) if role_ids else frozenset()
 
 
 def containing_ids(role_id: str) -> frozenset[str]:

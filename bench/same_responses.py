@@ -25,7 +25,7 @@ from bench.tableapi.run import running_products
 from config.env import ROOT
 
 ROW_COUNT = 500
-TABLE = "/rest/v1/table/task"
+TASKS_PATH = "/rest/v1/table/task"
 IGNORED_HEADERS = {"date", "x-request-id", "server"}
 VOLATILE_PATTERNS = [
     (re.compile(rb"\b[0-9]{18}\b"), b"ID"),
@@ -47,7 +47,7 @@ class SampleRequest:
     has_key: bool = True
 
 
-def read_requests(tasks: list[str]) -> list[SampleRequest]:
+def build_read_requests(task_ids: list[str]) -> list[SampleRequest]:
     queries = [
         "",
         "priority=1",
@@ -83,19 +83,19 @@ def read_requests(tasks: list[str]) -> list[SampleRequest]:
         "&sysparm_limit=x",
     ]
     list_requests = [
-        SampleRequest("GET", f"{TABLE}?sysparm_limit=5&sysparm_query={quote(query)}{suffix}")
+        SampleRequest("GET", f"{TASKS_PATH}?sysparm_limit=5&sysparm_query={quote(query)}{suffix}")
         for query, suffix in combinations(queries, query_suffixes)
     ]
     record_requests = [
-        SampleRequest(method, f"{TABLE}/{task}{suffix}")
-        for task in tasks[:20]
+        SampleRequest(method, f"{TASKS_PATH}/{task_id}{suffix}")
+        for task_id in task_ids[:20]
         for method in ("GET", "HEAD")
         for suffix in ("", "/", "?sysparm_fields=number,state", "?sysparm_display_value=all", "?sysparm_nothing=1")
     ]
     return list_requests + record_requests
 
 
-def write_requests(tasks: list[str]) -> list[SampleRequest]:
+def build_write_requests(task_ids: list[str]) -> list[SampleRequest]:
     bodies = [
         {"short_description": "New"},
         {"short_description": "New", "priority": "2"},
@@ -122,19 +122,20 @@ def write_requests(tasks: list[str]) -> list[SampleRequest]:
         b'{"priority": NaN}',
     ]
     headers = {"Content-Type": "application/json"}
-    result = [SampleRequest("POST", TABLE, text, headers) for text in encoded_bodies]
-    for number, text in enumerate(encoded_bodies):
-        result += [SampleRequest(method, f"{TABLE}/{tasks[20 + number]}", text, headers) for method in ("PATCH", "PUT")]
-    result += [
-        SampleRequest("PATCH", f"{TABLE}/{tasks[50]}", encoded_bodies[0], headers | {"If-Match": etag})
+    requests = [SampleRequest("POST", TASKS_PATH, body, headers) for body in encoded_bodies]
+    for number, body in enumerate(encoded_bodies):
+        path = f"{TASKS_PATH}/{task_ids[20 + number]}"
+        requests += [SampleRequest(method, path, body, headers) for method in ("PATCH", "PUT")]
+    requests += [
+        SampleRequest("PATCH", f"{TASKS_PATH}/{task_ids[50]}", encoded_bodies[0], headers | {"If-Match": etag})
         for etag in ("*", '"0-0"', "x")
     ]
-    result += [
-        SampleRequest("POST", TABLE, encoded_bodies[0], headers | {"Idempotency-Key": key})
+    requests += [
+        SampleRequest("POST", TASKS_PATH, encoded_bodies[0], headers | {"Idempotency-Key": key})
         for key in ("a", "a", "b", "ü", "x" * 300)
     ]
-    result += [SampleRequest("DELETE", f"{TABLE}/{task}") for task in (tasks[51], tasks[51], "x", "0" * 18)]
-    return result
+    requests += [SampleRequest("DELETE", f"{TASKS_PATH}/{sys_id}") for sys_id in (*[task_ids[51]] * 2, "x", "0" * 18)]
+    return requests
 
 
 CREDENTIAL_HEADERS: list[dict[str, str]] = [
@@ -187,22 +188,22 @@ UNUSUAL_PATHS = [
     "/load_document_to_collection",
     "/delete_collection",
     "/delete_document_from_collection",
-    f"{TABLE}?sysparm_query=" + "x" * 20_000,
-    f"{TABLE}?a=%FF",
-    f"{TABLE}?sysparm_query=%00",
+    f"{TASKS_PATH}?sysparm_query=" + "x" * 20_000,
+    f"{TASKS_PATH}?a=%FF",
+    f"{TASKS_PATH}?sysparm_query=%00",
 ]
 BODY_TYPES = ["text/plain", "application/json; charset=latin-1", "application/x-www-form-urlencoded", "", "a/b;1*"]
 
 
-def unusual_requests(tasks: list[str]) -> list[SampleRequest]:
-    record_path, body = f"{TABLE}/{tasks[0]}", b'{"short_description": "x"}'
+def build_unusual_requests(task_ids: list[str]) -> list[SampleRequest]:
+    record_path, body = f"{TASKS_PATH}/{task_ids[0]}", b'{"short_description": "x"}'
     paths = [*UNUSUAL_PATHS, f"{record_path}/x", f"{record_path}//"]
     return [
         *(SampleRequest("GET", record_path, headers=headers, has_key=False) for headers in CREDENTIAL_HEADERS),
         *(SampleRequest("GET", record_path, headers=headers) for headers in UNUSUAL_HEADERS),
         *(SampleRequest(method, path) for path in paths for method in ("GET", "POST", "DELETE", "OPTIONS")),
         *(SampleRequest(method, record_path) for method in ("POST", "TRACE", "PROPFIND", "OPTIONS")),
-        *(SampleRequest("POST", TABLE, body, {"Content-Type": body_type}) for body_type in BODY_TYPES),
+        *(SampleRequest("POST", TASKS_PATH, body, {"Content-Type": body_type}) for body_type in BODY_TYPES),
     ]
 
 
@@ -240,7 +241,7 @@ def send_request(
 
 def log_lines(product: Product, offset: int) -> list[tuple[Any, ...]]:
     lines = []
-    for line in product.log.read_bytes()[offset:].decode(errors="replace").splitlines():
+    for line in product.log_path.read_bytes()[offset:].decode(errors="replace").splitlines():
         try:
             entry = json.loads(line[line.index("{") :])
         except ValueError:
@@ -279,8 +280,9 @@ def main(argv: list[str]) -> None:
 
 
 def compare(current: Product, baseline: Product, *, compares_messages: bool) -> int:
-    requests = read_requests(current.tasks) + write_requests(current.tasks) + unusual_requests(current.tasks)
-    log_offsets = {product.name: len(product.log.read_bytes()) for product in (current, baseline)}
+    build_functions = (build_read_requests, build_write_requests, build_unusual_requests)
+    requests = [request for build_requests in build_functions for request in build_requests(current.task_ids)]
+    log_offsets = {product.name: len(product.log_path.read_bytes()) for product in (current, baseline)}
     differences = 0
     for request in requests:
         response, baseline_response = (

@@ -40,21 +40,21 @@ def copy_project(target: Path) -> None:
             shutil.copy2(ROOT / name, target / name)
 
 
-def clone_environment(cache: Path) -> dict[str, str]:
+def clone_environment(cache_folder: Path) -> dict[str, str]:
     inherited_env = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "VIRTUAL_ENV"))}
     return {
         **inherited_env,
         "SVC_PORT": str(PORT),
-        "UV_CACHE_DIR": str(cache / "uv"),
-        "PIP_CACHE_DIR": str(cache / "pip"),
+        "UV_CACHE_DIR": str(cache_folder / "uv"),
+        "PIP_CACHE_DIR": str(cache_folder / "pip"),
     }
 
 
-def wait_for_first_page(project: Path, env: dict[str, str]) -> tuple["subprocess.Popen[bytes]", float]:
+def wait_for_first_page(project_folder: Path, env: dict[str, str]) -> tuple["subprocess.Popen[bytes]", float]:
     """Starts the product and waits for its first page; returns the process and the time in seconds."""
     started_at = time.monotonic()
     process = subprocess.Popen(
-        [str(project / "run")], cwd=project, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
+        [str(project_folder / "run")], cwd=project_folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
     )
     while time.monotonic() - started_at < START_TIMEOUT_S:
         try:
@@ -78,12 +78,12 @@ def memory_by_part_mb(process: "subprocess.Popen[bytes]") -> dict[str, float]:
     """Proportional memory of each part: pages that processes share are counted once."""
     memory_mb: dict[str, float] = {}
     parent = psutil.Process(process.pid)
-    parts = {child.pid: part_name(" ".join(child.cmdline())) for child in parent.children()}
+    part_names = {child.pid: part_name(" ".join(child.cmdline())) for child in parent.children()}
     for child in [parent, *parent.children(recursive=True)]:
         ancestor = child
-        while ancestor.pid not in parts and ancestor.pid != parent.pid:
+        while ancestor.pid not in part_names and ancestor.pid != parent.pid:
             ancestor = ancestor.parent() or parent
-        name = parts.get(ancestor.pid, "supervisor")
+        name = part_names.get(ancestor.pid, "supervisor")
         memory_mb[name] = memory_mb.get(name, 0.0) + child.memory_full_info().pss / 2**20
     return memory_mb
 
@@ -111,7 +111,7 @@ def measure_start(product: Product, idle_s: float) -> StartCost:
 
 
 def measure_round(product: Product, costs: dict[str, list[StartCost]]) -> None:
-    shutil.rmtree(product.data, ignore_errors=True)
+    shutil.rmtree(product.data_folder, ignore_errors=True)
     for kind, idle_s in (("first start", FIRST_IDLE_S), ("restart", IDLE_S), ("restart", IDLE_S)):
         costs[kind].append(measure_start(product, idle_s))
         product.stop()
@@ -122,12 +122,12 @@ def compare(commit: str, round_count: int) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="servicebase-bench-") as scratch_folder:
         folder = Path(scratch_folder)
-        name = check_out(commit, folder / "code")
+        short_name = check_out(commit, folder / "code")
         # The settings of a fresh clone, except for the port.
         settings = {"SVC_ENV": "development", "SVC_WEB_PROCESSES": "2"}
         products = [
             Product("current", ROOT, folder / "current", **settings),
-            Product(name, folder / "code", folder / "baseline", **settings),
+            Product(short_name, folder / "code", folder / "baseline", **settings),
         ]
         costs: dict[str, dict[str, list[StartCost]]] = {product.name: defaultdict(list) for product in products}
         try:
@@ -141,11 +141,11 @@ def compare(commit: str, round_count: int) -> None:
         finally:
             for product in products:
                 product.stop()
-    print(f"medians of {round_count} rounds{'':<17}{'current':>10}{name:>10}{'ratio':>8}")
+    print(f"medians of {round_count} rounds{'':<17}{'current':>10}{short_name:>10}{'ratio':>8}")
     for kind in ("first start", "restart"):
         for column, label in enumerate(("s to /readyz 200", "s of CPU in total", "MB of memory (PSS)")):
             current, baseline = (
-                median(cost[column] for cost in costs[product_name][kind]) for product_name in ("current", name)
+                median(cost[column] for cost in costs[product_name][kind]) for product_name in ("current", short_name)
             )
             print(f"{kind:<12} {label:<24}{current:>10.2f}{baseline:>10.2f}{current / baseline:>8.2f}")
 
@@ -163,16 +163,16 @@ def main(argv: list[str]) -> None:
 
 def measure_clone() -> None:
     with tempfile.TemporaryDirectory() as scratch_folder:
-        cache, project = Path(scratch_folder) / "cache", Path(scratch_folder) / "clone"
-        copy_project(project)
-        env = clone_environment(cache)
-        process, cold_start_s = wait_for_first_page(project, env)
+        cache_folder, project_folder = Path(scratch_folder) / "cache", Path(scratch_folder) / "clone"
+        copy_project(project_folder)
+        env = clone_environment(cache_folder)
+        process, cold_start_s = wait_for_first_page(project_folder, env)
         stop(process)
         for name in (".venv", "var"):
-            shutil.rmtree(project / name)
-        process, warm_start_s = wait_for_first_page(project, env)
+            shutil.rmtree(project_folder / name)
+        process, warm_start_s = wait_for_first_page(project_folder, env)
         stop(process)
-        process, second_start_s = wait_for_first_page(project, env)
+        process, second_start_s = wait_for_first_page(project_folder, env)
         time.sleep(20)  # until caches are filled and start-up work is done
         memory_mb = memory_by_part_mb(process)
         stop_s = stop(process)

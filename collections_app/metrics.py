@@ -25,7 +25,7 @@ class QueueCollector(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         unfinished_gauge = GaugeMetricFamily(
-            "servicebase_documents_unfinished", "Documents in progress, by state.", labels=["state"]
+            "servicebase_documents_unfinished", "Number of documents in progress, by state.", labels=["state"]
         )
         unfinished_versions = Version.objects.filter(state__in=UNFINISHED_STATES).order_by()
         by_state = dict(unfinished_versions.values_list("state").annotate(Count("id")))
@@ -39,7 +39,7 @@ class QueueCollector(Collector):
             value=oldest_due_s,
         )
         failed_gauge = GaugeMetricFamily(
-            "servicebase_documents_failed", "Documents whose last load failed, by reason.", labels=["reason"]
+            "servicebase_documents_failed", "Number of documents whose last load failed, by reason.", labels=["reason"]
         )
         failed_versions = Version.objects.filter(state=VersionState.FAILED).exclude(error_code=SUPERSEDED_CODE)
         for reason, count in failed_versions.order_by().values_list("error_code").annotate(Count("id")):

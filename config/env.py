@@ -54,7 +54,7 @@ class Environment:
         parsers.networks,
     )
     data_dir: Path = variable(
-        "SVC_DATA_DIR", "Data folder. It holds all data of the embedded servers.", ROOT / "var", parsers.folder
+        "SVC_DATA_DIR", "Folder for generated secrets and data of the embedded servers.", ROOT / "var", parsers.folder
     )
     web_processes: int = variable(
         "SVC_WEB_PROCESSES", "Number of web server processes. Each has four threads.", 2, parsers.integer(1, 64)
@@ -152,7 +152,7 @@ class Environment:
     )
     wait_limit_mb: int = variable(
         "SVC_WAIT_LIMIT_MB",
-        "Documents up to this size, in MB, are searchable when the load returns. The worker processes larger ones.",
+        "Maximum size, in MB, of documents processed before the load returns. The worker processes larger ones.",
         2,
         parsers.integer(0, 100),
     )
@@ -184,11 +184,11 @@ class Environment:
         "OPENAI_API_KEY", "API key of an embedding provider with an OpenAI-compatible API.", is_secret=True
     )
     openai_base_url: str | None = variable(
-        "OPENAI_BASE_URL", "Base URL of this API, such as http://127.0.0.1:11434/v1.", parse=parsers.provider_url
+        "OPENAI_BASE_URL", "URL of the embedding API, such as http://127.0.0.1:11434/v1.", parse=parsers.provider_url
     )
     embedding_provider: str = variable(
         "SVC_EMBEDDING_PROVIDER",
-        "Embedding provider of new document collections: `local`, a model that is part of the product, or `openai`, "
+        "Embedding provider of new document collections: `local`, a model included in the product, or `openai`, "
         "a provider with an OpenAI-compatible API.",
         "local",
         parsers.one_of("local", "openai"),
@@ -209,7 +209,7 @@ class Environment:
     )
     embedding_concurrency: int = variable(
         "SVC_EMBEDDING_CONCURRENCY",
-        "Maximum number of concurrent requests per process to an `openai` provider for documents.",
+        "Maximum number of concurrent requests per process that embed documents with an `openai` provider.",
         4,
         parsers.integer(1, 64),
     )

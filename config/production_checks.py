@@ -20,11 +20,11 @@ def refuse_unsafe_settings(environment: Environment) -> None:
         return
     reasons = {
         "DEBUG must be 0 in production.": environment.debug,
-        "SVC_ALLOW_HTTP_IDP is only for development. Remove it in production.": bool(environment.allow_http_idp),
+        "SVC_ALLOW_HTTP_IDP is only for development. Set it to 0 in production.": bool(environment.allow_http_idp),
         "ALLOWED_HOSTS must list host names in production. * is not allowed.": any(
             "*" in host for host in environment.allowed_hosts
         ),
-        "SVC_BASE_URL or ALLOWED_HOSTS must be set in production. Otherwise every request is refused.": (
+        "SVC_BASE_URL or ALLOWED_HOSTS must be set if SVC_HOST is 0.0.0.0 or ::. Otherwise every request is refused.": (
             not (environment.base_url or environment.allowed_hosts) and environment.host in ("0.0.0.0", "::")
         ),
         "SECRET_KEY must be set to at least 32 random characters in production.": environment.secret_key is None

@@ -79,8 +79,9 @@ class Refusal(Enum):
     )  # fmt: skip
     TOKEN_SIGNATURE = (
         401, NOT_VERIFIED,
-        "Use “Update certificates”. If the form warns that the provider publishes different keys under stored kids, "
-        "ask the provider whether this is correct. Then delete the stored certificate and update again.",
+        "Use “Update certificates”. If the form warns that the provider publishes different keys with key IDs that "
+        "are already stored, ask the provider whether this is correct. Then delete the stored certificate and "
+        "update again.",
     )  # fmt: skip
     TOKEN_ISSUER = (
         401, NOT_VERIFIED,
@@ -129,7 +130,8 @@ class Refusal(Enum):
     )  # fmt: skip
     LOGIN_TAKEN = (
         403, "Your login belongs to another account. Ask your administrator for help.",
-        "Find out whether both are the same person. Then correct the login or email of the account, or the script.",
+        "Find out whether both accounts belong to the same person. Then correct the login or email of the existing "
+        "account, or change the script.",
     )  # fmt: skip
     EMAIL_UNVERIFIED = (
         403, "The identity provider has not verified your email address.", "Verify the address at the provider.",
@@ -157,7 +159,8 @@ class Refusal(Enum):
     )  # fmt: skip
     PROVIDER_UNAVAILABLE = (
         503, f"The identity provider is not responding. {TRY_SHORTLY}",
-        "Wait, or check whether this machine can reach the provider. Until then, sign in at /login/?local=1.",
+        "Try again later, or check whether this machine can reach the provider. While the provider is unavailable, "
+        "sign in at /login/?local=1.",
     )  # fmt: skip
     CERTIFICATES_UNAVAILABLE = (
         503, f"The identity provider's keys are currently unavailable. {TRY_SHORTLY}",

@@ -37,18 +37,18 @@ class Property(Record):
             # The form of a property that is no longer defined has no field for its name.
             raise ValidationError({"name": message} if self.is_new else message)
         try:
-            self.value = definition.normalise(self.value)
+            self.value = definition.normalize(self.value)
         except ValueError as error:
             raise ValidationError({"value": str(error)}) from None
 
-    def save(self, *positional: object, **options: object) -> None:
-        super().save(*positional, **options)
+    def save(self, *args: object, **options: object) -> None:
+        super().save(*args, **options)
         property_definitions.VALUE_CACHE.clear()
 
-    def delete(self, *positional: object, **options: object) -> tuple[int, dict[str, int]]:
+    def delete(self, *args: object, **options: object) -> tuple[int, dict[str, int]]:
         if self.name in property_definitions.DEFINITIONS:
             raise ValidationError("System properties cannot be deleted. Clear the value instead.")
-        return super().delete(*positional, **options)
+        return super().delete(*args, **options)
 
 
 class DeletionLogEntry(Record):

@@ -100,10 +100,10 @@ class ServiceSchema(AutoSchema):
         method = getattr(self.view, self.method.lower())
         return inspect.cleandoc(method.__doc__ or type(self.view).__doc__ or "")
 
-    def _get_response_for_code(self, serializer: Any, *positional: Any, **named: Any) -> Any:
+    def _get_response_for_code(self, serializer: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(serializer, type) and issubclass(serializer, ServiceError):
             return reference("responses", serializer.__name__)
-        return super()._get_response_for_code(serializer, *positional, **named)  # type: ignore[no-untyped-call]
+        return super()._get_response_for_code(serializer, *args, **kwargs)  # type: ignore[no-untyped-call]
 
 
 def strip_trailing_slashes(endpoints: list[Any]) -> list[Any]:

@@ -32,7 +32,7 @@ def fetch(definition: PropertyDefinition) -> str:
 def put(definition: PropertyDefinition, value: str) -> None:
     """Set a property, with history, in the caller's transaction."""
     row = Property.objects.select_for_update().get(name=definition.name)
-    row.value = definition.normalise(value)
+    row.value = definition.normalize(value)
     row.save()
 
 

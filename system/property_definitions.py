@@ -69,7 +69,7 @@ def check_export_records(value: str) -> None:
 
 def check_days(value: str) -> None:
     if int(value) > MAX_DAYS:
-        raise ValueError(f"Enter a number up to {MAX_DAYS}.")
+        raise ValueError(f"Enter a number from 0 to {MAX_DAYS:,}.")
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class PropertyDefinition:
         except ValueError:
             return parse(self.default)
 
-    def normalise(self, text: str) -> str:
+    def normalize(self, text: str) -> str:
         """The text to store; raises ValueError with the reason if it is invalid."""
         text = text.strip()
         if text:
@@ -107,7 +107,7 @@ WELCOME_PAGE = PropertyDefinition(
 )
 CASE_SENSITIVE = PropertyDefinition(
     "svc.login.username.sensitivity.enabled",
-    "Whether logins are case-sensitive when users sign in with a password, the API or single sign-on.",
+    "Whether logins are case-sensitive at sign-in with a password, through the API or through single sign-on.",
     "boolean",
     "true",
 )
@@ -144,7 +144,7 @@ ASSIGNMENT_COLUMNS = PropertyDefinition(
 )
 EXPORT_RECORDS = PropertyDefinition(
     "svc.export.max_records",
-    "Maximum number of records in an export as CSV or JSON lines.",
+    "Maximum number of records in an export as CSV or JSON Lines.",
     "integer",
     "1000000",
     check_export_records,

@@ -75,7 +75,7 @@ def missing_program_message(marker: str) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: Any) -> None:
-    """Skip tests whose program is missing. With SVC_TEST_REQUIRE=browser,provider, they fail instead."""
+    """Skips tests whose program is missing. With SVC_TEST_REQUIRE=browser,provider, they fail instead."""
     if item.get_closest_marker("skip"):
         return
     for marker in REQUIRED_PROGRAMS:
@@ -87,7 +87,7 @@ def pytest_runtest_setup(item: Any) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
-    """Report skipped tests in the last lines of the output, where they are not overlooked."""
+    """Reports skipped tests in the last lines of the output, where they are not overlooked."""
     yield
     skipped_reports = terminalreporter.stats.get("skipped", ())
     reasons = Counter(
@@ -112,7 +112,7 @@ def drop_designed_tables(request: pytest.FixtureRequest) -> Iterator[None]:
     marker = request.node.get_closest_marker("django_db")
     is_transactional = "transactional_db" in request.fixturenames or bool(marker and marker.kwargs.get("transaction"))
     if is_transactional:
-        request.getfixturevalue("transactional_db")  # ends after this
+        request.getfixturevalue("transactional_db")  # its teardown runs after this one
     yield
     if is_transactional:
         with connection.cursor() as cursor:
@@ -156,16 +156,16 @@ def as_bob(bob: User) -> Client:
 @pytest.fixture
 def log_lines(caplog: Any, capfd: Any) -> Iterator[list[str]]:
     """All records of Python's logging, without the product's own log lines, which are printed."""
-    results: list[str] = []
+    record_texts: list[str] = []
 
     class RecordingHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            results.append(repr(record.__dict__))
+            record_texts.append(repr(record.__dict__))
 
     handler = RecordingHandler()
-    root, level = logging.getLogger(), logging.getLogger().level
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
-    yield results
-    root.setLevel(level)
-    root.removeHandler(handler)
+    root_logger, level_before = logging.getLogger(), logging.getLogger().level
+    root_logger.addHandler(handler)
+    root_logger.setLevel(logging.INFO)
+    yield record_texts
+    root_logger.setLevel(level_before)
+    root_logger.removeHandler(handler)

@@ -12,7 +12,7 @@ from config.runtime.supervisor import Child, Supervisor
 
 
 def start_servers() -> Path:
-    """Start PostgreSQL and Valkey; returns the data folder that the settings must use."""
+    """Starts PostgreSQL and Valkey; returns the data folder that the settings must use."""
     root = Path(tempfile.mkdtemp(prefix="servicebase-test-"))
     folder = DataFolder(root)
     folder.prepare()
@@ -21,7 +21,7 @@ def start_servers() -> Path:
     # The supervisor's reaper ends the servers even if this run is killed.
     supervisor = Supervisor(lock, out=null_output)
     for name, server in (("postgres", Postgres(folder)), ("valkey", Valkey(folder))):
-        server.initialise()
+        server.initialize()
         # Test data does not have to survive a crash, so writes do not wait for the disk.
         fast_options = ["-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]
         command = [*server.command(), *(fast_options if name == "postgres" else [])]

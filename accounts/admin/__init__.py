@@ -38,14 +38,14 @@ def administration_entry(request: HttpRequest) -> start_page.StartPageEntry | No
     if not getattr(request.user, "is_staff", False):
         return None
     return start_page.StartPageEntry(
-        "Administration", "Users, single sign-on, tables and collections.", reverse("admin:index")
+        "Administration", "Manage users, single sign-on, tables and collections.", reverse("admin:index")
     )
 
 
 @start_page.register_entry
 def account_entry(request: HttpRequest) -> start_page.StartPageEntry | None:
     has_password = isinstance(request.user, User) and request.user.has_usable_password()
-    description = f"Profile, {'password, ' if has_password else ''}access keys and sessions."
+    description = f"Manage your profile, {'password, ' if has_password else ''}access keys and sessions."
     return start_page.StartPageEntry("Your account", description, reverse("account"))
 
 

@@ -24,7 +24,7 @@ class AccessKeyForm(forms.ModelForm):  # type: ignore[type-arg]
         queryset=Role.objects.all(),
         required=False,
         label="Limit to roles",
-        help_text="Leave empty for all roles of the user. Roles that the user does not have are ignored.",
+        help_text="Leave empty for all of the user's roles. Roles that the user does not have are ignored.",
     )
 
     class Meta:

@@ -10,7 +10,7 @@ from unfold.widgets import UnfoldAdminSelect2MultipleWidget
 
 from accounts.admin.last_admin_guard import LastAdminGuard
 from accounts.models import Role
-from accounts.normalisation import similarity_key
+from accounts.normalization import similarity_key
 from accounts.roles import ADMIN, SHIPPED_ROLES
 from system.registry import Registry
 

@@ -29,8 +29,8 @@ admin.site.unregister(DjangoGroup)  # replaced by our own groups
 # How many other accounts a warning names.
 MAX_NAMES = 3
 SHARED_EMAIL_WARNING = (
-    "Other accounts have the same email: {logins}. If a connection matches users by email, nobody can sign in through "
-    "it to any of these accounts (user_ambiguous)."
+    "Other accounts have the same email: {logins}. If a connection matches users by email, nobody can use it to "
+    "sign in to any of these accounts (user_ambiguous)."
 )
 # Django deletes a user's log entries with the user; only records without a history show them.
 LOG_ENTRIES_LABEL = "log entries of the user's changes to companies, access keys and periodic tasks"

@@ -42,7 +42,7 @@ def create_login_key(user: User) -> str:
         is_older = Case(When(expires_at__gt=Now() + LOGIN_KEY_LIFETIME, then=1), default=0)
         newest_ids = login_keys.order_by(is_older, "-sys_id").values_list("sys_id", flat=True)[: MAX_LOGIN_KEYS - 1]
         login_keys.exclude(sys_id__in=list(newest_ids)).delete()
-        key = AccessKey(user=user, name="sign-in by API", kind=AccessKey.KIND_LOGIN)
+        key = AccessKey(user=user, name="API sign-in", kind=AccessKey.KIND_LOGIN)
         key.expires_at = Now() + LOGIN_KEY_LIFETIME
         secret = key.generate_secret()
         key.save()

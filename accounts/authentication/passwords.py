@@ -15,7 +15,7 @@ from django.utils.functional import SimpleLazyObject
 
 from accounts.authentication.login_attempts import PasswordAttempt
 from accounts.models import User
-from accounts.normalisation import composed
+from accounts.normalization import composed
 from system import properties
 from system.errors import Unauthenticated
 from system.process_cache import WeightedCache

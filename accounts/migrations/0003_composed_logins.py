@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from accounts.normalisation import composed
+from accounts.normalization import composed
 
 
 def compose(apps, _):

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Func
 from django.db.models.functions import Concat, Lower
 
-from accounts.normalisation import composed, similarity_key
+from accounts.normalization import composed, similarity_key
 from system import properties
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from accounts.models.managers import UserManager
 from accounts.models.roles import UserRole
 from accounts.models.sessions import Session
 from accounts.models.slow_statement_limit import SlowStatementLimit
-from accounts.normalisation import composed
+from accounts.normalization import composed
 from system.records.history import history_field
 from system.records.record import Record
 
@@ -144,7 +144,7 @@ class User(Record, SlowStatementLimit, AbstractBaseUser):
     def role_names(self) -> frozenset[str]:
         """All roles of the user, including contained ones; with a scoped access key only those in its scope."""
         role_ids = UserRole.objects.filter(user=self.pk).values_list("role_id", flat=True)
-        return roles.closure(set(role_ids))
+        return roles.effective_names(set(role_ids))
 
     def change_password(self, password: str) -> None:
         """Sets the password, ends all sessions and deletes the keys from API sign-ins; named keys are kept."""
@@ -160,7 +160,7 @@ class User(Record, SlowStatementLimit, AbstractBaseUser):
 
     def limit_to_roles(self, scope: Collection[str]) -> None:
         """Limits the user to these roles (ids): a scoped key grants only what both the key and its user have."""
-        scope_names = roles.closure(scope)
+        scope_names = roles.effective_names(scope)
         self.role_names = scope_names if roles.ADMIN in self.role_names else scope_names & self.role_names
 
     def has_role(self, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 
 def main(argv: list[str]) -> None:
-    # Imported late: the measurements run in processes of their own, which must not load `run`.
+    # Imported late: the measurements run in separate processes, which must not load `run`.
     from bench.collections import run  # noqa: PLC0415
 
     run.main(argv)

@@ -60,15 +60,15 @@ QUESTIONS = {
 
 def load_pages() -> tuple[Collection, int]:
     collection = Collection.objects.create(name="documentation", space=embed.default_space())
-    count = 0
+    chunk_count = 0
     for page_name in PAGES:
         page = ROOT / "docs" / f"{page_name}.md"
         store_result = storage.store_document(
             collection=collection, data=page.read_bytes(), filename=page.name,
             format="markdown", metadata={}, doc_id=page_name, on_duplicate="error", user_id="", takes_lease=True,
         )  # fmt: skip
-        count += worker.process_in_request(store_result).chunks_count
-    return Collection.objects.select_related("space").get(pk=collection.pk), count
+        chunk_count += worker.process_in_request(store_result).chunks_count
+    return Collection.objects.select_related("space").get(pk=collection.pk), chunk_count
 
 
 def contains_heading(hit: Hit, heading: str) -> bool:
@@ -81,15 +81,15 @@ def main() -> None:
     page_lines = {line.lstrip("# ") for text in texts for line in text.splitlines()}
     if missing_headings := sorted(set(QUESTIONS.values()) - page_lines):
         raise SystemExit(f"no page has these headings: {', '.join(missing_headings)}")
-    collection, count = load_pages()
-    reciprocal_ranks, heading_matches = 0.0, 0
+    collection, chunk_count = load_pages()
+    reciprocal_rank_sum, match_count = 0.0, 0
     for question, heading in QUESTIONS.items():
         hits = pipeline.search([collection], pipeline.SearchRequest(query=question, k=5, filter=Filter())).hits
-        reciprocal_ranks += next((1 / rank for rank, hit in enumerate(hits, 1) if contains_heading(hit, heading)), 0)
-        heading_matches += heading in hits[0].heading_path
-    print(f"{len(PAGES)} pages, {count} passages, {len(QUESTIONS)} questions")
-    mean_rank = reciprocal_ranks / len(QUESTIONS)
-    print(f"mean reciprocal rank {mean_rank:.3f}; first passages that name the heading: {heading_matches}")
+        reciprocal_rank_sum += next((1 / rank for rank, hit in enumerate(hits, 1) if contains_heading(hit, heading)), 0)
+        match_count += heading in hits[0].heading_path
+    print(f"{len(PAGES)} pages, {chunk_count} passages, {len(QUESTIONS)} questions")
+    mean_reciprocal_rank = reciprocal_rank_sum / len(QUESTIONS)
+    print(f"mean reciprocal rank {mean_reciprocal_rank:.3f}; first passages that name the heading: {match_count}")
 
 
 if __name__ == "__main__":

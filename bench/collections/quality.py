@@ -48,13 +48,13 @@ def mean_scores(
     scores: dict[str, list[float]] = {"nDCG@10": [], "recall@10": [], "in 4,000": [], "ms": []}
     for question in question_set.questions:
         started_at = time.perf_counter()
-        results = pipeline.search(
+        search_results = pipeline.search(
             [collection],
             pipeline.SearchRequest(query=question.text, k=MAX_PASSAGES, filter=Filter(), mode=mode, alpha=alpha),
         )
         scores["ms"].append(1000 * (time.perf_counter() - started_at))
-        doc_ids = [hit.doc_id for hit in results.hits]
-        passages = [(hit.doc_id, hit.page_content) for hit in results.hits]
+        doc_ids = [hit.doc_id for hit in search_results.hits]
+        passages = [(hit.doc_id, hit.page_content) for hit in search_results.hits]
         scores["nDCG@10"].append(ndcg(doc_ids, question.doc_id))
         scores["recall@10"].append(recall(doc_ids, question.doc_id))
         scores["in 4,000"].append(context_recall(passages, question.doc_id, question.answers))
@@ -65,16 +65,16 @@ def table_row(name: str, mode: str, scores: dict[str, float]) -> str:
     return f"{name:<9}{mode:<9}" + "".join([f"{value:>11.3f}" for value in scores.values()])
 
 
-def target_lines(question_set: QuestionSet, results: dict[str, dict[str, float]]) -> list[str]:
+def target_lines(question_set: QuestionSet, scores_by_mode: dict[str, dict[str, float]]) -> list[str]:
     metric = "in 4,000" if question_set.is_long else "nDCG@10"
-    hybrid, text = results["hybrid"][metric], results["text"][metric]
+    hybrid, keyword = scores_by_mode["hybrid"][metric], scores_by_mode["text"][metric]
     lines = []
     if question_set.name in TARGET_SCORES:
         is_met = hybrid >= TARGET_SCORES[question_set.name]
-        result = f"{question_set.name} {metric} {hybrid:.3f}, target {TARGET_SCORES[question_set.name]}"
-        lines.append(f"{'met   ' if is_met else 'MISSED'} {result}")
-    if hybrid < text - MAX_LOSS:
-        lines.append(f"MISSED {question_set.name} hybrid {hybrid:.3f} below keyword search alone {text:.3f}")
+        comparison = f"{question_set.name} {metric} {hybrid:.3f}, target {TARGET_SCORES[question_set.name]}"
+        lines.append(f"{'met   ' if is_met else 'MISSED'} {comparison}")
+    if hybrid < keyword - MAX_LOSS:
+        lines.append(f"MISSED {question_set.name} hybrid {hybrid:.3f} below keyword search alone {keyword:.3f}")
     return lines
 
 
@@ -85,14 +85,14 @@ def measure_sets(question_sets: Sequence[QuestionSet]) -> None:
         started_at = time.perf_counter()
         collection = load_question_set(question_set)
         elapsed_s = time.perf_counter() - started_at
-        results = {mode: mean_scores(collection, question_set, mode) for mode in SEARCH_MODES}
-        print("\n".join([table_row(question_set.name, mode, scores) for mode, scores in results.items()]))
+        scores_by_mode = {mode: mean_scores(collection, question_set, mode) for mode in SEARCH_MODES}
+        print("\n".join([table_row(question_set.name, mode, scores) for mode, scores in scores_by_mode.items()]))
         chunks = sum(Version.objects.filter(collection=collection).values_list("chunks_count", flat=True))
         counts = f"{len(question_set.documents)} documents, {chunks} chunks, {len(question_set.questions)} questions"
         languages = Version.objects.filter(collection=collection).values_list("text_configuration", flat=True)
         language_counts = ", ".join(f"{name} {count}" for name, count in Counter(languages.order_by()).most_common())
         print(f"         {counts}; languages {language_counts}; loaded in {elapsed_s:.1f} s", flush=True)
-        lines += target_lines(question_set, results)
+        lines += target_lines(question_set, scores_by_mode)
     print("\n".join(["", *lines]))
 
 

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from config.env import ROOT
-from tests.config.shared import SharedServers
+from tests.config.shared_servers import SharedServers
 from tests.config.stack import environment, free_port
 
 

@@ -32,12 +32,13 @@ QUESTION_COUNT = 60
 ENGLISH_SETS = "en,covidqa"
 
 
-def create_collection(name: str, text: TextSource, first_number: int, count: int) -> Collection:
+def create_collection(name: str, source: TextSource, first_number: int, count: int) -> Collection:
     """Stores chunks as the product does, without the steps of a load that do not affect searches."""
     collection = Collection.objects.create(name=name, space=embed.default_space(), text_configuration="english")
     embedder = embed.Embedder(collection.space)
     for start in range(first_number, first_number + count, CHUNKS_PER_DOCUMENT):
-        texts = [text.chunk(number) for number in range(start, min(start + CHUNKS_PER_DOCUMENT, first_number + count))]
+        numbers = range(start, min(start + CHUNKS_PER_DOCUMENT, first_number + count))
+        texts = [source.chunk(number) for number in numbers]
         with transaction.atomic():
             _load_document(collection, start, texts, embedder.embed_documents(texts))
     return Collection.objects.select_related("space").get(pk=collection.pk)
@@ -93,12 +94,12 @@ def measure_recalls(collection: Collection, filter_: Filter, questions: Sequence
 
 def _without_limit(module: Any, limit_name: str, search: Callable[[], dict[int, float]]) -> dict[int, float]:
     """The result of a search without this limit of a module."""
-    original = getattr(module, limit_name)
+    original_limit = getattr(module, limit_name)
     setattr(module, limit_name, 10**15)
     try:
         return search()
     finally:
-        setattr(module, limit_name, original)
+        setattr(module, limit_name, original_limit)
 
 
 def search_function(collection: Collection, filter_: Filter, mode: str) -> Callable[[str], Any]:
@@ -111,22 +112,22 @@ def report(collection: Collection, questions: Sequence[str]) -> None:
     print(f"{'filter':<8}{'mode':<9}{'wall ms':>9}{'database CPU ms':>17}{'recall, words':>15}{'recall, vectors':>17}")
     for name, max_share in FILTER_PERCENTAGES.items():
         filter_ = parse_filter("" if max_share == 100 else f"share<{max_share}")
-        keyword_recalls, vector_recalls = measure_recalls(collection, filter_, questions[:30])
+        keyword_recall, vector_recall = measure_recalls(collection, filter_, questions[:30])
         for mode in ("text", "vector", "hybrid"):
-            result = measure_cost(search_function(collection, filter_, mode), questions)
-            recalls = f"{keyword_recalls:>15.3f}{vector_recalls:>17.3f}" if mode == "hybrid" else ""
-            print(f"{name:<8}{mode:<9}{result.wall_ms:>9.1f}{result.cpu_ms:>17.1f}{recalls}", flush=True)
+            cost = measure_cost(search_function(collection, filter_, mode), questions)
+            recall_columns = f"{keyword_recall:>15.3f}{vector_recall:>17.3f}" if mode == "hybrid" else ""
+            print(f"{name:<8}{mode:<9}{cost.wall_ms:>9.1f}{cost.cpu_ms:>17.1f}{recall_columns}", flush=True)
 
 
 def main(argv: list[str]) -> None:
     arguments = parse_arguments(argv)
     started_at = time.perf_counter()
     count = arguments.scale // arguments.collections
-    text: TextSource = InventedText()
+    source: TextSource = InventedText()
     if arguments.data:
-        text = RewordedText(read_question_sets(arguments.data, (arguments.sets or ENGLISH_SETS).split(",")))
+        source = RewordedText(read_question_sets(arguments.data, (arguments.sets or ENGLISH_SETS).split(",")))
     collections = [
-        create_collection(f"c{number}", text, number * count, count) for number in range(arguments.collections)
+        create_collection(f"c{number}", source, number * count, count) for number in range(arguments.collections)
     ]
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
@@ -136,7 +137,7 @@ def main(argv: list[str]) -> None:
     if indexes := vector_indexes.maintain_indexes():
         print(f"{len(indexes)} vector indexes, built in {time.perf_counter() - started_at:.0f} s")
     vector_indexes.clear_cache()
-    questions = list(text.questions(QUESTION_COUNT))
+    questions = list(source.questions(QUESTION_COUNT))
     report(collections[0], questions)
 
 

@@ -20,7 +20,7 @@ FILTER_PERCENTAGES = {"all": 100, "60 %": 60, "10 %": 10, "1 %": 1}
 # Passages of real text: sentences, maximum length, and the shares of sentences and words that are exchanged.
 SENTENCES_PER_CHUNK, MAX_CHARACTERS = 7, 1_000
 SENTENCE_EXCHANGE_RATE, WORD_EXCHANGE_RATE = 0.2, 0.1
-SYLLABLES = [first + vowel for first in "bcdfghjklmnprstvwz" for vowel in ("a", "e", "i", "o", "u", "an", "er", "is")]
+SYLLABLES = [onset + rhyme for onset in "bcdfghjklmnprstvwz" for rhyme in ("a", "e", "i", "o", "u", "an", "er", "is")]
 
 
 @cache

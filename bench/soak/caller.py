@@ -20,7 +20,7 @@ IN_PROGRESS_CODE = "idempotency_in_progress"
 class Response:
     status: int
     body: Any
-    wait_s: float = 0.0
+    retry_after_s: float = 0.0
     code: str = ""
     try_count: int = 1
 
@@ -50,7 +50,7 @@ class Caller:
                     f"{kind} was not answered for {RETRY_TIMEOUT_S:.0f} s; the last status was {response.status}"
                 )
                 break
-            time.sleep(min(MAX_RETRY_WAIT_S, response.wait_s or 0.2))
+            time.sleep(min(MAX_RETRY_WAIT_S, response.retry_after_s or 0.2))
         return replace(response, try_count=try_count)
 
     def _send_once(
@@ -66,14 +66,14 @@ class Caller:
                 content = response.read()
             except (OSError, http.client.HTTPException):
                 return Response(NO_RESPONSE, None)
-        wait_s = float(response.headers.get("Retry-After") or 0)
-        return _parse_response(response.status, content, wait_s)
+        retry_after_s = float(response.headers.get("Retry-After") or 0)
+        return _parse_response(response.status, content, retry_after_s)
 
 
-def _parse_response(status: int, content: bytes, wait_s: float) -> Response:
+def _parse_response(status: int, content: bytes, retry_after_s: float) -> Response:
     try:
         body = json.loads(content) if content else None
     except ValueError:
-        return Response(status, content[:200], wait_s)
+        return Response(status, content[:200], retry_after_s)
     errors = body.get("errors") if isinstance(body, dict) else None
-    return Response(status, body, wait_s, errors[0].get("code", "") if errors else "")
+    return Response(status, body, retry_after_s, errors[0].get("code", "") if errors else "")

@@ -12,7 +12,7 @@ from itertools import cycle, islice
 import psutil
 
 from bench.soak.tally import Tally
-from tests.config.shared import SharedServers
+from tests.config.shared_servers import SharedServers
 from tests.config.stack import Stack
 
 RECOVERY_TIMEOUT_S = 120.0

@@ -11,7 +11,7 @@ import psutil
 
 from bench.soak.faults import FaultInjector
 from bench.soak.tally import Tally
-from tests.config.shared import SharedServers
+from tests.config.shared_servers import SharedServers
 from tests.config.stack import Stack, eventually
 
 # Often enough to tell which kill the product did not recover from.

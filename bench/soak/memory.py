@@ -40,16 +40,16 @@ class MemorySampler:
 
 @contextmanager
 def sample_memory(stack: Stack) -> Iterator[MemorySampler]:
-    memory, stop_event = MemorySampler(stack), threading.Event()
+    sampler, stop_event = MemorySampler(stack), threading.Event()
 
     def take_samples() -> None:
         while not stop_event.wait(SAMPLE_INTERVAL_S):
-            memory.take_sample()
+            sampler.take_sample()
 
     thread = threading.Thread(target=take_samples)
     thread.start()
     try:
-        yield memory
+        yield sampler
     finally:
         stop_event.set()
         thread.join()

@@ -21,14 +21,14 @@ from bench.soak.sign_ins import provider_with_new_users
 from bench.soak.tally import Tally, Timing, percentile
 from bench.soak.workload import Workload
 from tests.collections_app.ingest.stack.product import UNFINISHED
-from tests.config.shared import SharedServers
+from tests.config.shared_servers import SharedServers
 from tests.config.stack import Stack, eventually, manage
 
-FAILED_LOADS = "SELECT count(*) FROM document_version WHERE state IN ('empty', 'failed')"
-CALLER_RECORDS = "SELECT count(*) FROM records.task WHERE short_description LIKE 'caller%'"
-DEFERRED_RECORDS = "SELECT count(*) FROM records.sys_indication WHERE name LIKE 'caller%'"
-QUEUE_LENGTH = "SELECT count(*) FROM tableapi_deferred_record"
-NEW_USERS = "SELECT count(*), count(DISTINCT lower(login)) FROM public.user WHERE login LIKE 'person%'"
+FAILED_LOADS_QUERY = "SELECT count(*) FROM document_version WHERE state IN ('empty', 'failed')"
+CALLER_RECORDS_QUERY = "SELECT count(*) FROM records.task WHERE short_description LIKE 'caller%'"
+DEFERRED_RECORDS_QUERY = "SELECT count(*) FROM records.sys_indication WHERE name LIKE 'caller%'"
+QUEUE_LENGTH_QUERY = "SELECT count(*) FROM tableapi_deferred_record"
+NEW_USERS_QUERY = "SELECT count(*), count(DISTINCT lower(login)) FROM public.user WHERE login LIKE 'person%'"
 COMPLETION_TIMEOUT_S = 300.0
 
 
@@ -72,12 +72,12 @@ def run_soak(
     duration_s: float,
     fault_interval_s: float,
     max_faults: int | None = None,
-    injector_class: Callable[[SharedServers, Stack, Tally], FaultInjector] = FaultInjector,
+    injector_factory: Callable[[SharedServers, Stack, Tally], FaultInjector] = FaultInjector,
 ) -> SoakResult:
     """Runs for this many seconds, or until the product has recovered from this many faults."""
     tally = Tally()
     key = manage("key", "admin", "soak", env=stack.env).stdout.strip()
-    injector = injector_class(servers, stack, tally)
+    injector = injector_factory(servers, stack, tally)
     with provider_with_new_users(stack) as idp, sample_memory(stack) as memory_sampler:
         new_users = NewUsers(stack, idp, tally)
         workloads = [
@@ -107,7 +107,7 @@ def check_result(
     connection: psycopg.Connection, tally: Tally, workloads: Sequence[Workload], sign_in_count: int
 ) -> None:
     """Waits for the worker, then checks the responses of the product, and the database for duplicates."""
-    queries = (UNFINISHED, QUEUE_LENGTH)
+    queries = (UNFINISHED, QUEUE_LENGTH_QUERY)
     eventually(
         lambda: [connection.execute(query).fetchone() for query in queries] == [(0,), (0,)], COMPLETION_TIMEOUT_S
     )
@@ -115,7 +115,7 @@ def check_result(
         workload.check_all()
     ((failed_count,), (record_count,), (deferred_count,), (user_count, distinct_count)) = [
         connection.execute(query).fetchone() or ()
-        for query in (FAILED_LOADS, CALLER_RECORDS, DEFERRED_RECORDS, NEW_USERS)
+        for query in (FAILED_LOADS_QUERY, CALLER_RECORDS_QUERY, DEFERRED_RECORDS_QUERY, NEW_USERS_QUERY)
     ]
     for stored_count, expected_count, kind in (
         (record_count, sum(len(workload.records) for workload in workloads), "records"),
@@ -138,8 +138,8 @@ def report(result: SoakResult) -> None:
     )
     for kind, timings in sorted(result.timings.items()):
         last_try_ms, total_ms = [timing.last_try_ms for timing in timings], [timing.total_ms for timing in timings]
-        shares = "".join(f"{percentile(last_try_ms, share):9.0f}" for share in (0.5, 0.95, 0.99))
-        print(f"{kind:<14}{len(timings):>8}{shares}{'':>17}{percentile(total_ms, 0.99):9.0f}{max(total_ms):9.0f}")
+        columns = "".join(f"{percentile(last_try_ms, share):9.0f}" for share in (0.5, 0.95, 0.99))
+        print(f"{kind:<14}{len(timings):>8}{columns}{'':>17}{percentile(total_ms, 0.99):9.0f}{max(total_ms):9.0f}")
     print(f"\n{'MB, largest of':<16}  2nd quarter    last  at most")
     print("\n".join(result.memory_sampler.report_lines()))
     for title, lines in (
@@ -170,7 +170,7 @@ def main(argv: list[str]) -> None:
     arguments = parse_arguments(argv)
     with (
         tempfile.TemporaryDirectory(prefix="servicebase-bench-") as root,
-        tempfile.NamedTemporaryFile("w", prefix="servicebase-bench-soak-", suffix=".log", delete=False) as log,
+        tempfile.NamedTemporaryFile("w", prefix="servicebase-bench-soak-", suffix=".log", delete=False) as log_file,
         running_product(Path(root)) as (servers, stack),
     ):
         try:
@@ -183,7 +183,7 @@ def main(argv: list[str]) -> None:
             )
             report(result)
         finally:
-            log.write(stack.output)
-            print(f"\nLog of the product: {log.name}")
+            log_file.write(stack.output)
+            print(f"\nLog of the product: {log_file.name}")
     if result.tally.errors:
         raise SystemExit(1)

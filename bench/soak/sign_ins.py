@@ -14,7 +14,7 @@ from tests.providers.hostile import HostileProvider
 SIGN_IN_TIMEOUT_S = 300
 RETRY_WAIT_S = 0.5
 REFUSAL_CODE = re.compile(r"<code>(\w+)</code>")
-CREATE_CONNECTION = """
+CREATE_CONNECTION_SCRIPT = """
 from sso.connections import certificate_updates
 from sso.models import OidcSetting
 setting = OidcSetting.objects.create(
@@ -34,7 +34,7 @@ class Browser:
         self.port = stack.port
         self.cookies: dict[str, str] = {}
         self.restart_reasons: list[str] = []
-        """The refusal codes of the pages that asked for another sign-in."""
+        """The refusal codes of the pages that required another sign-in."""
 
     def get(self, path: str) -> tuple[http.client.HTTPResponse, str]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -93,19 +93,19 @@ def create_connection(stack: Stack, idp: HostileProvider) -> None:
         "redirect_uri": f"{stack.url}/sso/callback/", "auth": idp.url("auth"), "token": idp.url("token"),
         "certs": idp.url("certs"),
     }  # fmt: skip
-    result = manage("shell", "-c", CREATE_CONNECTION.format(**values), env=stack.env)
-    if result.returncode != 0:
-        raise SystemExit(result.stderr)
+    completed = manage("shell", "-c", CREATE_CONNECTION_SCRIPT.format(**values), env=stack.env)
+    if completed.returncode != 0:
+        raise SystemExit(completed.stderr)
 
 
 @contextmanager
 def provider_with_new_users(stack: Stack) -> Iterator[HostileProvider]:
     """A provider that is connected to the product and signs in a new user each time."""
-    numbers = itertools.count(1)
+    user_numbers = itertools.count(1)
     with HostileProvider() as idp:
 
         def sign_new_user_token(claims: dict[str, object]) -> str:
-            name = f"person{next(numbers)}"
+            name = f"person{next(user_numbers)}"
             user_claims = {"sub": f"sub-{name}", "preferred_username": name, "email": f"{name}@example.com"}
             return idp.sign({**claims, **user_claims, "at_hash": ...})
 

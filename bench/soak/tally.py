@@ -15,13 +15,13 @@ NO_RESPONSE = 0
 SETTLING_TIME_S = 3.0
 
 
-def percentile(values: Iterable[float], share: float) -> float:
+def percentile(values: Iterable[float], fraction: float) -> float:
     """
     >>> percentile([3.0, 1.0, 2.0], 0.5), percentile([], 0.99)
     (2.0, 0.0)
     """
     sorted_values = sorted(values)
-    return sorted_values[min(len(sorted_values) - 1, int(share * len(sorted_values)))] if sorted_values else 0.0
+    return sorted_values[min(len(sorted_values) - 1, int(fraction * len(sorted_values)))] if sorted_values else 0.0
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Tally:
 
     def copy_timings(self) -> dict[str, list[Timing]]:
         with self._lock:
-            return {kind: list(timing) for kind, timing in self.timings.items()}
+            return {kind: list(timings) for kind, timings in self.timings.items()}
 
     def add_refusal(self, kind: str, status: int, sent_at: float) -> None:
         with self._lock:

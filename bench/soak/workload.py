@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.soak.caller import Caller, Response
 
-TABLE, DEFERRED_TABLE, COLLECTION = "/rest/v1/table/task", "/rest/v1/table/sys_indication", "soak"
+TASKS, INDICATIONS, COLLECTION = "/rest/v1/table/task", "/rest/v1/table/sys_indication", "soak"
 FIELDS = ("short_description", "description", "priority")
 WORDS = ("printer", "tray", "lamp", "cable", "switch", "router", "phone", "badge", "door", "screen", "laptop", "ladder")
 MAX_RECORDS, MAX_DOCUMENTS = 40, 12
@@ -57,14 +57,14 @@ class Workload:
             "description": self.sentence(),
             "priority": self.rng.choice("1234"),
         }
-        response = self.caller.call("create", "POST", TABLE, payload, headers=self.idempotency_headers())
+        response = self.caller.call("create", "POST", TASKS, payload, headers=self.idempotency_headers())
         if self.check_status(response, 201, "a created record"):
             self.records[response.body["data"][0]["sys_id"]] = payload
             self.acknowledged_write_count += 1
 
     def defer_record(self) -> None:
         payload = {"name": f"{self.name} {self.sentence()}"}
-        response = self.caller.call("defer", "POST", DEFERRED_TABLE, payload, headers=self.idempotency_headers())
+        response = self.caller.call("defer", "POST", INDICATIONS, payload, headers=self.idempotency_headers())
         if self.check_status(response, 201, "a deferred record"):
             self.deferred_names[response.body["data"][0]["sys_id"]] = payload["name"]
             self.acknowledged_write_count += 1
@@ -76,14 +76,14 @@ class Workload:
     def change_record(self) -> None:
         if sys_id := self.choose(self.records):
             payload = {"description": self.sentence(), "priority": self.rng.choice("1234")}
-            response = self.caller.call("change", "PATCH", f"{TABLE}/{sys_id}", payload)
+            response = self.caller.call("change", "PATCH", f"{TASKS}/{sys_id}", payload)
             if self.check_status(response, 200, "a changed record"):
                 self.records[sys_id] |= payload
                 self.acknowledged_write_count += 1
 
     def delete_record(self) -> None:
         if sys_id := self.choose(self.records):
-            response = self.caller.call("delete", "DELETE", f"{TABLE}/{sys_id}", headers=self.idempotency_headers())
+            response = self.caller.call("delete", "DELETE", f"{TASKS}/{sys_id}", headers=self.idempotency_headers())
             if self.check_status(response, 200, "a deleted record"):
                 del self.records[sys_id]
                 self.deleted_ids.add(sys_id)
@@ -94,7 +94,7 @@ class Workload:
             self.check_record(sys_id)
 
     def check_record(self, sys_id: str) -> None:
-        response = self.caller.call("read", "GET", f"{TABLE}/{sys_id}", query={"sysparm_fields": ",".join(FIELDS)})
+        response = self.caller.call("read", "GET", f"{TASKS}/{sys_id}", query={"sysparm_fields": ",".join(FIELDS)})
         if self.check_status(response, 200, "an existing record"):
             self.check_equal(response.body["data"][0], self.records[sys_id], f"record {sys_id}")
 
@@ -103,7 +103,7 @@ class Workload:
             "sysparm_query": f"short_descriptionSTARTSWITH{self.name} ^ORDERBYsys_id", "sysparm_fields": "sys_id",
             "sysparm_limit": 100,
         }  # fmt: skip
-        response = self.caller.call("list", "GET", TABLE, query=query)
+        response = self.caller.call("list", "GET", TASKS, query=query)
         if self.check_status(response, 200, "a list"):
             self.check_equal([row["sys_id"] for row in response.body["data"]], sorted(self.records), "the list")
 
@@ -159,9 +159,9 @@ class Workload:
         for sys_id in self.records:
             self.check_record(sys_id)
         for sys_id in self.deleted_ids:
-            self.check_status(self.caller.call("read", "GET", f"{TABLE}/{sys_id}"), 404, f"deleted record {sys_id}")
+            self.check_status(self.caller.call("read", "GET", f"{TASKS}/{sys_id}"), 404, f"deleted record {sys_id}")
         for sys_id, name in self.deferred_names.items():
-            response = self.caller.call("read", "GET", f"{DEFERRED_TABLE}/{sys_id}", query={"sysparm_fields": "name"})
+            response = self.caller.call("read", "GET", f"{INDICATIONS}/{sys_id}", query={"sysparm_fields": "name"})
             if self.check_status(response, 200, f"deferred record {sys_id}"):
                 self.check_equal(response.body["data"][0], {"name": name}, f"deferred record {sys_id}")
         parameters = {"collection_name": COLLECTION, "tag_info": f"of={self.name}", "limit": 200}

@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 from bench.tableapi.load import COUNTER_PLACEHOLDER
 
-TABLE = "/rest/v1/table/task"
-BATCH, BULK = "/rest/v1/batch", "/rest/v1/bulk/task"
+TASKS_PATH = "/rest/v1/table/task"
+BATCH_PATH, BULK_PATH = "/rest/v1/batch", "/rest/v1/bulk/task"
 BATCH_SIZE, BULK_SIZE = 100, 1_000
-VIEWSET = "/rest/bench/task/"
+VIEWSET_PATH = "/rest/bench/task/"
 
 FIELDS = "number,short_description,assigned_user.login,assignment_group.name,caller.first_name"
 NEWEST_FIRST = "^ORDERBYDESCopened_at"
@@ -53,31 +53,31 @@ class Case:
         return [f"{self.method} {path} HTTP/1.1\r\n".encode() + headers + b"\r\n" + body for path in self.paths]
 
 
-def list_path(**params: str) -> str:
-    return TABLE + "?" + "&".join(f"sysparm_{name}={quote(value)}" for name, value in params.items())
+def list_path(**parameters: str) -> str:
+    return TASKS_PATH + "?" + "&".join(f"sysparm_{name}={quote(value)}" for name, value in parameters.items())
 
 
-def table_api_cases(tasks: Sequence[str]) -> list[Case]:
+def table_api_cases(task_ids: Sequence[str]) -> list[Case]:
     """The cases through the Table API."""
-    record_paths = tuple(f"{TABLE}/{task}" for task in tasks)
+    record_paths = tuple(f"{TASKS_PATH}/{task_id}" for task_id in task_ids)
     queries = [query + NEWEST_FIRST for query in FILTERS]
     return [
         Case("R1", "one record", record_paths),
         Case("R2", "list of 20, all columns", tuple(list_path(query=query) for query in queries)),
         Case("R3", "list of 20, 3 of 5 dot-walked", tuple(list_path(query=query, fields=FIELDS) for query in queries)),
         Case("R4", "list of 1,000", (list_path(limit="1000"),)),
-        Case("W1", "create", (TABLE,), "POST", CREATE_BODY, 201),
+        Case("W1", "create", (TASKS_PATH,), "POST", CREATE_BODY, 201),
         Case("W2", "patch", record_paths, "PATCH", PATCH_BODY),
     ]
 
 
-def combined_cases(tasks: Sequence[str]) -> list[Case]:
+def combined_cases(task_ids: Sequence[str]) -> list[Case]:
     """Requests that combine many: 100 reads, 1,000 creations."""
-    reads = [{"method": "GET", "url": f"{TABLE}/{task}"} for task in tasks[:BATCH_SIZE]]
+    reads = [{"method": "GET", "url": f"{TASKS_PATH}/{task_id}"} for task_id in task_ids[:BATCH_SIZE]]
     bodies = ",".join([CREATE_BODY] * BULK_SIZE)
     return [
-        Case("R1", "in a batch of 100", (BATCH,), "POST", json.dumps({"requests": reads}), size=BATCH_SIZE),
-        Case("W1", "in bulk of 1,000", (BULK,), "POST", f"[{bodies}]", 201, size=BULK_SIZE),
+        Case("R1", "in a batch of 100", (BATCH_PATH,), "POST", json.dumps({"requests": reads}), size=BATCH_SIZE),
+        Case("W1", "in bulk of 1,000", (BULK_PATH,), "POST", f"[{bodies}]", 201, size=BULK_SIZE),
     ]
 
 
@@ -85,15 +85,15 @@ def floor_case() -> Case:
     return Case("S1", "SELECT 1, bare WSGI", ("/",))
 
 
-def drf_cases(tasks: Sequence[str]) -> list[Case]:
+def drf_cases(task_ids: Sequence[str]) -> list[Case]:
     """The same cases through DRF."""
-    list_paths = tuple(f"{VIEWSET}?{filter}&ordering=-opened_at" for filter in DRF_FILTERS)
-    record_paths = tuple(f"{VIEWSET}{task}/" for task in tasks)
+    list_paths = tuple(f"{VIEWSET_PATH}?{query}&ordering=-opened_at" for query in DRF_FILTERS)
+    record_paths = tuple(f"{VIEWSET_PATH}{task_id}/" for task_id in task_ids)
     return [
         Case("R1", "one record", record_paths),
         Case("R2", "list of 20, all columns", list_paths),
-        Case("R3", "list of 20, 3 of 5 dot-walked", tuple(f"{filter}&short=1" for filter in list_paths)),
-        Case("R4", "list of 1,000", (f"{VIEWSET}?limit=1000",)),
-        Case("W1", "create", (VIEWSET,), "POST", CREATE_BODY, 201),
+        Case("R3", "list of 20, 3 of 5 dot-walked", tuple(f"{path}&short=1" for path in list_paths)),
+        Case("R4", "list of 1,000", (f"{VIEWSET_PATH}?limit=1000",)),
+        Case("W1", "create", (VIEWSET_PATH,), "POST", CREATE_BODY, 201),
         Case("W2", "patch", record_paths, "PATCH", PATCH_BODY),
     ]

@@ -38,8 +38,8 @@ class Client:
     def __init__(self, job: LoadJob, number: int) -> None:
         self.job = job
         # Clients start at different requests, so that they do not wait for the same record.
-        start = number * len(job.requests) // job.client_count
-        self.requests = itertools.islice(itertools.cycle(job.requests), start, None)
+        start_index = number * len(job.requests) // job.client_count
+        self.requests = itertools.islice(itertools.cycle(job.requests), start_index, None)
         self.socket = socket.create_connection(("127.0.0.1", job.port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.head = b""
@@ -53,38 +53,38 @@ class Client:
 
     def receive_part(self) -> bool:
         """Receives a part of the response; returns whether the response is complete."""
-        data = self.socket.recv(RECEIVE_BYTES)
-        if not data:
+        block = self.socket.recv(RECEIVE_BYTES)
+        if not block:
             raise RuntimeError("the server closed a connection")
         if self.bytes_left >= 0:
-            self.bytes_left -= len(data)
+            self.bytes_left -= len(block)
         else:
-            self.head += data
+            self.head += block
             self._parse_head()
         return self.bytes_left == 0
 
     def _parse_head(self) -> None:
-        head, end, body_start = self.head.partition(b"\r\n\r\n")
-        if not end:
+        head, separator, body_start = self.head.partition(b"\r\n\r\n")
+        if not separator:
             return
         if int(head[9:12]) != self.job.status:
             raise RuntimeError(f"unexpected response: {self.head[:1000]!r}")
-        length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-        self.bytes_left = int(length.partition(b":")[2]) - len(body_start)
+        length_header = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+        self.bytes_left = int(length_header.partition(b":")[2]) - len(body_start)
 
 
 def run_load(job: LoadJob) -> LoadResult:
     """Sends requests for the duration of the job, then waits for the last responses and counts them too."""
     clients = [Client(job, number) for number in range(job.client_count)]
     durations_s: list[float] = []
-    waiting_count = len(clients)
+    active_count = len(clients)
     with selectors.DefaultSelector() as selector:
         for client in clients:
             selector.register(client.socket, selectors.EVENT_READ, client)
         started_at = time.perf_counter()
         for client in clients:
             client.send()
-        while waiting_count:
+        while active_count:
             for key, _ in selector.select():
                 if not key.data.receive_part():
                     continue
@@ -92,7 +92,7 @@ def run_load(job: LoadJob) -> LoadResult:
                 if time.perf_counter() - started_at < job.duration_s:
                     key.data.send()
                 else:
-                    waiting_count -= 1
+                    active_count -= 1
         finished_at = time.perf_counter()
     for client in clients:
         client.socket.close()

@@ -26,11 +26,12 @@ class Contender:
     def measure_slice(self, client_count: int, duration_s: float) -> "Measurement":
         requests = self.case.requests(self.product.port, self.product.key)
         cpu_before_s = self.product.cpu_s()
-        result = load.run_load(load.LoadJob(self.product.port, requests, self.case.status, client_count, duration_s))
+        job = load.LoadJob(self.product.port, requests, self.case.status, client_count, duration_s)
+        load_result = load.run_load(job)
         cpu_s = self.product.cpu_s()
         cpu_s.subtract(cpu_before_s)
-        request_count = result.request_count * self.case.size
-        return Measurement(request_count, result.duration_s, cpu_s, result.median_ms)
+        request_count = load_result.request_count * self.case.size
+        return Measurement(request_count, load_result.duration_s, cpu_s, load_result.median_ms)
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ WEB_THREADS = 4  # in a web process, as in `system.http.gateway`, which cannot b
 class Product:
     """One running `./run` with its own data folder and port."""
 
-    def __init__(self, name: str, code: Path, data: Path, **settings: str) -> None:
-        self.name, self.code, self.data = name, code, data
+    def __init__(self, name: str, code_folder: Path, data_folder: Path, **settings: str) -> None:
+        self.name, self.code_folder, self.data_folder = name, code_folder, data_folder
         self.port = free_port()
         inherited_env = {key: value for key, value in os.environ.items() if not key.startswith(("SVC_", "DJANGO_"))}
         for key in ("DATABASE_URL", "DATABASE_REPLICA_URL", "REDIS_URL", "VIRTUAL_ENV"):
@@ -46,7 +46,7 @@ class Product:
             "SVC_ENV": "production",
             "SVC_ALLOW_EMBEDDED": "1",
             "SVC_DEMO": "1",
-            "SVC_DATA_DIR": str(data),
+            "SVC_DATA_DIR": str(data_folder),
             "SVC_PORT": str(self.port),
             "SVC_BASE_URL": f"http://127.0.0.1:{self.port}",
             "SVC_WEB_PROCESSES": "1",
@@ -57,19 +57,19 @@ class Product:
             "SVC_SECRET_KEYS": Fernet.generate_key().decode(),
             **settings,
         }
-        self.log = data.with_suffix(".log")
+        self.log_path = data_folder.with_suffix(".log")
         self.process: subprocess.Popen[bytes] | None = None
         self.key = ""
-        self.tasks: list[str] = []
+        self.task_ids: list[str] = []
 
     @property
     def command(self) -> list[str]:
-        return [str(self.code / "run")]
+        return [str(self.code_folder / "run")]
 
     def start(self) -> None:
-        with self.log.open("ab") as log:
+        with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                self.command, cwd=self.code, env=self.env, stdout=log, stderr=log, start_new_session=True
+                self.command, cwd=self.code_folder, env=self.env, stdout=log, stderr=log, start_new_session=True
             )
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline and self.process.poll() is None:
@@ -78,7 +78,7 @@ class Product:
                     return
             except OSError:
                 time.sleep(0.05)
-        raise SystemExit(f"{self.name} did not start:\n" + self.log.read_text()[-3000:])
+        raise SystemExit(f"{self.name} did not start:\n" + self.log_path.read_text()[-3000:])
 
     def stop(self) -> None:
         if self.process and self.process.poll() is None:
@@ -92,16 +92,16 @@ class Product:
         self.stop()
         self.start()
 
-    def manage(self, *args: str) -> str:
-        command = [str(self.code / "run"), "manage", *args]
-        result = subprocess.run(command, cwd=self.code, env=self.env, capture_output=True, text=True)
-        if result.returncode != 0:
-            raise SystemExit(f"{self.name}: manage {args[0]} failed: {result.stderr[-2000:]}")
-        return result.stdout.strip()
+    def manage(self, *arguments: str) -> str:
+        command = [str(self.code_folder / "run"), "manage", *arguments]
+        completed = subprocess.run(command, cwd=self.code_folder, env=self.env, capture_output=True, text=True)
+        if completed.returncode != 0:
+            raise SystemExit(f"{self.name}: manage {arguments[0]} failed: {completed.stderr[-2000:]}")
+        return completed.stdout.strip()
 
     def socket_folder(self) -> str:
         """The folder that contains the database socket."""
-        (pid_file,) = self.data.rglob("postmaster.pid")
+        (pid_file,) = self.data_folder.rglob("postmaster.pid")
         return pid_file.read_text().splitlines()[4]
 
     @contextmanager
@@ -116,7 +116,7 @@ class Product:
             index_count = seed.wait_for_indexes(connection)
             fill_started_at = time.monotonic()
             seed.create_records(connection, row_count)
-            self.tasks = seed.sample_task_ids(connection)
+            self.task_ids = seed.sample_task_ids(connection)
         self.key = self.manage("key", seed.CALLER_LOGIN, "bench").rpartition("\n")[2]
         self.restart()
         with self.database() as connection:
@@ -143,22 +143,22 @@ class Product:
         supervisor = psutil.Process(self.process.pid)
         while True:
             cpu_times = supervisor.cpu_times()
-            counts = Counter({"supervisor": cpu_times.user + cpu_times.system})
+            seconds_by_part = Counter({"supervisor": cpu_times.user + cpu_times.system})
             try:
                 for child in supervisor.children():
                     processes = [child, *child.children(recursive=True)]
                     part = part_name(" ".join(child.cmdline()))
-                    counts[part] += sum(sum(process.cpu_times()[:4]) for process in processes)
+                    seconds_by_part[part] += sum(sum(process.cpu_times()[:4]) for process in processes)
             except psutil.NoSuchProcess:
                 continue  # a process ended in between
-            return counts
+            return seconds_by_part
 
 
 class FloorServer(Product):
     """`bench.tableapi.floor` in the same web server, with the same threads and the database of a product."""
 
     def __init__(self, product: Product) -> None:
-        super().__init__("floor", ROOT, product.data)
+        super().__init__("floor", ROOT, product.data_folder)
         self.product = product
 
     @property
@@ -184,19 +184,19 @@ class FloorServer(Product):
 
 def check_out(commit: str, target: Path) -> str:
     """Extracts the files of a commit and returns its short name. Unlike a worktree, this leaves no entry in .git."""
-    name = subprocess.run(
+    short_name = subprocess.run(
         ["git", "rev-parse", "--short", "--verify", f"{commit}^{{commit}}"], cwd=ROOT, capture_output=True, text=True
     ).stdout.strip()
-    if not name:
+    if not short_name:
         raise SystemExit(f"there is no commit {commit} here")
-    git_archive = subprocess.run(["git", "archive", "--format=tar", name], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    git_archive = subprocess.run(["git", "archive", short_name], cwd=ROOT, stdout=subprocess.PIPE, check=True)
     with tarfile.open(fileobj=io.BytesIO(git_archive.stdout)) as archive:
         archive.extractall(target, filter="data")
-    return name
+    return short_name
 
 
 def part_name(command: str) -> str:
-    for word, name in (
+    for pattern, name in (
         ("web_server", "web"),
         (" worker ", "worker"),
         (" beat ", "beat"),
@@ -204,6 +204,6 @@ def part_name(command: str) -> str:
         ("postgres", "postgres"),
         ("reaper", "reaper"),
     ):
-        if word in command:
+        if pattern in command:
             return name
     return command[:30]

@@ -36,7 +36,7 @@ STATISTICS = (
         f"WHERE {IS_READABLE} GROUP BY month ORDER BY month",
     ),
 )
-COPY = f"COPY (SELECT {COLUMNS} FROM records.task t WHERE {IS_READABLE} ORDER BY sys_id) TO STDOUT (FORMAT csv)"
+COPY_QUERY = f"COPY (SELECT {COLUMNS} FROM records.task t WHERE {IS_READABLE} ORDER BY sys_id) TO STDOUT (FORMAT csv)"
 
 
 def read_url(product: Product, path: str, accept: str) -> int:
@@ -55,11 +55,11 @@ def fetch_all(connection: "psycopg.Connection[Any]", statement: str) -> list[Any
 
 
 def run_copy(connection: "psycopg.Connection[Any]") -> int:
-    with connection.cursor() as cursor, cursor.copy(COPY) as lines:
-        return sum(map(len, lines))
+    with connection.cursor() as cursor, cursor.copy(COPY_QUERY) as blocks:
+        return sum(map(len, blocks))
 
 
-def elapsed_s(action: Callable[[], object]) -> float:
+def measure_elapsed_s(action: Callable[[], object]) -> float:
     started_at = time.perf_counter()
     action()
     return time.perf_counter() - started_at
@@ -77,11 +77,11 @@ def compare_queries(product: Product, round_count: int) -> None:
             for name, query, statement in STATISTICS
         ]
         path = f"/rest/v1/table/task?sysparm_fields={COLUMNS}"
-        csv = partial(read_url, product, path, "text/csv")
-        pairs.append(("CSV of 10 columns, against COPY", csv, partial(run_copy, connection)))
-        for name, request, statement in pairs:
-            request(), statement()  # caches and plans
-            timings = [(elapsed_s(request), elapsed_s(statement)) for _ in range(round_count)]
+        csv_request = partial(read_url, product, path, "text/csv")
+        pairs.append(("CSV of 10 columns, against COPY", csv_request, partial(run_copy, connection)))
+        for name, send_request, run_statement in pairs:
+            send_request(), run_statement()  # caches and plans
+            timings = [(measure_elapsed_s(send_request), measure_elapsed_s(run_statement)) for _ in range(round_count)]
             ratios = sorted(request_s / sql_s for request_s, sql_s in timings)
             request_s, sql_s = (median(column) for column in zip(*timings, strict=True))
             spread = f"{ratios[0]:.2f} to {ratios[-1]:.2f}"

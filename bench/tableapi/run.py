@@ -50,9 +50,9 @@ def running_products(*products: Product) -> Iterator[None]:
 
 
 def pairs_with_commit(current: Product, baseline: Product) -> list[Pair]:
-    if current.tasks != baseline.tasks:
+    if current.task_ids != baseline.task_ids:
         raise SystemExit("the two products have different records")
-    table_api_cases = cases.table_api_cases(current.tasks)
+    table_api_cases = cases.table_api_cases(current.task_ids)
     for case in table_api_cases:
         check_case(case, current, baseline)
     return [(Contender(current, case), Contender(baseline, case)) for case in table_api_cases]
@@ -88,16 +88,16 @@ def differing_columns(rows: Sequence[dict[str, Any]], baseline_rows: Sequence[di
     }
 
 
-def check_write(case: Case, data: Sequence[dict[str, Any]], product: Product) -> None:
+def check_write(case: Case, rows: Sequence[dict[str, Any]], product: Product) -> None:
     """Requires that the record contains the values that were sent."""
-    (stored_record,) = product.call("GET", f"{cases.TABLE}/{data[0]['sys_id']}")["data"]
+    (stored_record,) = product.call("GET", f"{cases.TASKS_PATH}/{rows[0]['sys_id']}")["data"]
     if cases.EXPECTED_VALUES[case.name].items() - {name: str(value) for name, value in stored_record.items()}.items():
         raise SystemExit(f"{product.name}: {case.name} did not store what was sent: {stored_record}")
 
 
 def pairs_with_drf(product: Product, floor_server: Product) -> list[Pair]:
-    cases_by_name = {case.name: case for case in cases.table_api_cases(product.tasks)}
-    pairs = [(cases_by_name[case.name], case) for case in cases.drf_cases(product.tasks)]
+    cases_by_name = {case.name: case for case in cases.table_api_cases(product.task_ids)}
+    pairs = [(cases_by_name[case.name], case) for case in cases.drf_cases(product.task_ids)]
     for case, drf_case in pairs:
         if case.name in ("R1", "R2", "R4"):  # R3 has other names of dot-walked fields
             drf_response = product.call("GET", drf_case.paths[0])
@@ -108,17 +108,17 @@ def pairs_with_drf(product: Product, floor_server: Product) -> list[Pair]:
 
 
 def pairs_with_single_requests(product: Product) -> list[Pair]:
-    single_cases = {case.name: case for case in cases.table_api_cases(product.tasks)}
+    single_cases = {case.name: case for case in cases.table_api_cases(product.task_ids)}
     return [
         (Contender(product, case, "combined"), Contender(product, single_cases[case.name], "single"))
-        for case in cases.combined_cases(product.tasks)
+        for case in cases.combined_cases(product.task_ids)
     ]
 
 
 def measure_pairs(pairs: Sequence[Pair], arguments: argparse.Namespace) -> dict[Pair, list[Comparison]]:
     """Each run has new processes, because two processes of the same code can differ by a few percent. A product
     starts before the floor, which uses its database."""
-    results = defaultdict(list)
+    comparisons_by_pair = defaultdict(list)
     products = {contender.product.name: contender.product for pair in pairs for contender in pair}
     for number in range(arguments.runs):
         print(f"run {number + 1} of {arguments.runs}", flush=True)
@@ -127,7 +127,7 @@ def measure_pairs(pairs: Sequence[Pair], arguments: argparse.Namespace) -> dict[
             with product.database() as connection:
                 connection.execute("CHECKPOINT")
         for pair in pairs:
-            results[pair].append(
+            comparisons_by_pair[pair].append(
                 compare(
                     *pair,
                     client_count=arguments.clients,
@@ -135,20 +135,20 @@ def measure_pairs(pairs: Sequence[Pair], arguments: argparse.Namespace) -> dict[
                     slice_count=arguments.slices,
                 )
             )
-    return results
+    return comparisons_by_pair
 
 
-def report(results: dict[Pair, list[Comparison]]) -> None:
+def report(comparisons_by_pair: dict[Pair, list[Comparison]]) -> None:
     """Milliseconds of CPU for one request by part, and the ratio in each run."""
-    header = f"{'web':>8}{'database':>9}{'log':>7}{'CPU ms':>8}{'others':>8}{'req/s':>8}{'p50 ms':>8}"
-    print(f"\n{'':<33}{'':<12}{header}")
-    for (contender, other_contender), runs in results.items():
-        print(table_row(contender, add_slices([result for run in runs for result in run.first_slices])))
-        print(table_row(other_contender, add_slices([result for run in runs for result in run.second_slices])))
+    column_titles = f"{'web':>8}{'database':>9}{'log':>7}{'CPU ms':>8}{'others':>8}{'req/s':>8}{'p50 ms':>8}"
+    print(f"\n{'':<33}{'':<12}{column_titles}")
+    for (contender, baseline), runs in comparisons_by_pair.items():
+        print(table_row(contender, add_slices([slice_ for run in runs for slice_ in run.first_slices])))
+        print(table_row(baseline, add_slices([slice_ for run in runs for slice_ in run.second_slices])))
     print("\nCPU of web, database and log relay, current / other; median of the runs")
-    for (_, other), runs in results.items():
-        result = " ".join(f"{run.ratio:.3f}" for run in runs)
-        print(f"{other.case.name} {other.case.description:<32}{median(run.ratio for run in runs):7.3f}   ({result})")
+    for (_, baseline), runs in comparisons_by_pair.items():
+        case, ratios = baseline.case, " ".join(f"{run.ratio:.3f}" for run in runs)
+        print(f"{case.name} {case.description:<32}{median(run.ratio for run in runs):7.3f}   ({ratios})")
 
 
 def table_row(contender: Contender, measurement: Measurement) -> str:
@@ -167,10 +167,10 @@ def main(argv: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="servicebase-bench-") as scratch_folder:
         folder = Path(scratch_folder)
         if arguments.against:
-            name = check_out(arguments.against, folder / "code")
+            short_name = check_out(arguments.against, folder / "code")
             products = [
                 Product("current", ROOT, folder / "current"),
-                Product(name, folder / "code", folder / "baseline"),
+                Product(short_name, folder / "code", folder / "baseline"),
             ]
         else:
             products = [Product("current", ROOT, folder / "current", DJANGO_SETTINGS_MODULE=SETTINGS_WITH_DRF)]

@@ -20,8 +20,8 @@ CREATED_AT = "timestamptz '2026-01-01 00:00+00'"
 FIRST_NUMBER = 10_000_000
 
 
-def sys_id(kind: int, number: str) -> str:
-    return f"'160000000{kind}' || lpad(({number})::bigint::text, 8, '0')"
+def sys_id(table_number: int, number: str) -> str:
+    return f"'160000000{table_number}' || lpad(({number})::bigint::text, 8, '0')"
 
 
 def pseudo_random(seed: int, number: str = "n") -> str:
@@ -127,11 +127,11 @@ def create_records(connection: Connection, task_count: int) -> None:
         # Skips constraint checks, which take minutes for a million records that are valid by construction.
         cursor.execute("SET LOCAL session_replication_role = replica")
         cursor.execute("SET LOCAL maintenance_work_mem = '1GB'")
-        numbers = "generate_series(1, {}) n"
-        insert_rows(cursor, "public", "company", COMPANY_VALUES, numbers.format(COMPANY_COUNT))
-        insert_rows(cursor, "public", "sys_group", GROUP_VALUES, numbers.format(GROUP_COUNT))
-        insert_rows(cursor, "public", "user", USER_VALUES, numbers.format(USER_COUNT))
-        insert_rows(cursor, "records", "service", SERVICE_VALUES, numbers.format(SERVICE_COUNT))
+        series = "generate_series(1, {}) n"
+        insert_rows(cursor, "public", "company", COMPANY_VALUES, series.format(COMPANY_COUNT))
+        insert_rows(cursor, "public", "sys_group", GROUP_VALUES, series.format(GROUP_COUNT))
+        insert_rows(cursor, "public", "user", USER_VALUES, series.format(USER_COUNT))
+        insert_rows(cursor, "records", "service", SERVICE_VALUES, series.format(SERVICE_COUNT))
         cursor.execute(CREATE_TEXTS.encode())
         # In the same transaction, so that the worker never finds an index missing and starts to build it.
         indexes = cursor.execute(SECONDARY_INDEXES.encode()).fetchall()
@@ -170,9 +170,9 @@ def insert_rows(cursor: "psycopg.Cursor[Any]", schema: str, table: str, values: 
     )
     existing_columns = {name for (name,) in cursor.fetchall()}
     columns = {name: value for name, value in values.items() if name in existing_columns}
-    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    column_names = sql.SQL(", ").join(map(sql.Identifier, columns))
     select = f" SELECT {', '.join(columns.values())} FROM {source}"
-    cursor.execute(sql.SQL("INSERT INTO {} ({})").format(sql.Identifier(schema, table), names) + sql.SQL(select))
+    cursor.execute(sql.SQL("INSERT INTO {} ({})").format(sql.Identifier(schema, table), column_names) + sql.SQL(select))
 
 
 def wait_for_indexes(connection: Connection, timeout_s: float = 180, quiet_s: float = 10) -> int:

@@ -1,5 +1,6 @@
 """Admin pages of document collections, their dashboard tile, and their entry on the start page."""
 
+from collections import Counter
 from datetime import timedelta
 
 from django.db.models import Min
@@ -39,13 +40,16 @@ def document_tile(request: HttpRequest) -> dashboard.Tile | None:
     if not user.is_authenticated or not user.has_module_perms("collections_app"):
         return None
     ids = list(access.readable_collections(user).values_list("pk", flat=True))
-    totals = counts.sum_counts(list(counts.count_by_collection(ids).values()))
+    by_state: Counter[str] = Counter()
+    for collection_counts in counts.count_by_collection(ids).values():
+        by_state.update(collection_counts.by_state)
+    totals = counts.DocumentCounts(by_state=by_state)
     unfinished_versions = Version.objects.filter(
         collection__in=ids, document__deleted_at__isnull=True, state__in=UNFINISHED_STATES
     )
     oldest_created_at = unfinished_versions.aggregate(Min("created_at"))["created_at__min"]
     is_overdue = oldest_created_at is not None and timezone.now() - oldest_created_at > MAX_QUEUE_AGE
-    ready, empty = (totals.by_state.get(state, 0) for state in (VersionState.READY, VersionState.EMPTY))
+    ready, empty = (by_state[state] for state in (VersionState.READY, VersionState.EMPTY))
     failed_text = "" if totals.failed_count else ", 0 failed"
     states_text = f"ready, {empty} empty, {totals.unfinished_count} in progress{failed_text}"
     caption = f"document{pluralize(ready)} {states_text}, in {len(ids)} collection{pluralize(len(ids))}."

@@ -51,7 +51,7 @@ class CollectionAdmin(HistoryAdmin):
     """Collections that the user can read. Only their managers can change them."""
 
     empty_list_text = (
-        "A collection holds documents that are searched together. The list shows the collections that you can search."
+        "A collection is a set of documents that are searched together. You see the collections that you can search."
     )
 
     form = CollectionForm

@@ -3,6 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise, takewhile
+from operator import attrgetter
 from typing import Protocol
 
 # A section shorter than a fifth of a passage, such as a title without text or a single introductory line, is joined to
@@ -11,6 +12,7 @@ SHORT_SECTION_DIVISOR = 5
 # Characters that Markdown puts around a title.
 TITLE_MARKUP = " \t\n#=-*_`~"
 MAX_MARKUP_LENGTH = 20
+heading_offset = attrgetter("offset")
 
 
 class HeadingLike(Protocol):
@@ -21,7 +23,7 @@ class HeadingLike(Protocol):
 
 
 def section_spans(length: int, heading_offsets: Sequence[int], size: int) -> list[tuple[int, int]]:
-    """Returns the spans of the sections. Neighbours are joined while they fit into one passage.
+    """Returns the spans of the sections. Neighbors are joined while they fit into one passage.
 
     No passage therefore begins with the end of one section and continues with the next.
 
@@ -38,13 +40,14 @@ def section_spans(length: int, heading_offsets: Sequence[int], size: int) -> lis
     return spans
 
 
-def end_of_titles(text: str, start: int, end: int, headings: Sequence[HeadingLike], offsets: Sequence[int]) -> int:
+def end_of_titles(text: str, start: int, end: int, headings: Sequence[HeadingLike]) -> int:
     """Returns the offset after the titles at the beginning of a section."""
     position = start
-    for index in range(bisect_left(offsets, start), bisect_left(offsets, end)):
-        title = headings[index].path[-1] if headings[index].path else ""
-        title_start = text.find(title, offsets[index], offsets[index] + len(title) + MAX_MARKUP_LENGTH) if title else -1
-        if title_start < 0 or text[position : offsets[index]].strip():
+    first, last = bisect_left(headings, start, key=heading_offset), bisect_left(headings, end, key=heading_offset)
+    for heading in headings[first:last]:
+        title = heading.path[-1] if heading.path else ""
+        title_start = text.find(title, heading.offset, heading.offset + len(title) + MAX_MARKUP_LENGTH) if title else -1
+        if title_start < 0 or text[position : heading.offset].strip():
             break
         position = title_start + len(title)
         while position < end and text[position] in TITLE_MARKUP:
@@ -52,16 +55,12 @@ def end_of_titles(text: str, start: int, end: int, headings: Sequence[HeadingLik
     return position
 
 
-def find_heading_path(
-    text: str, start: int, end: int, headings: Sequence[HeadingLike], offsets: Sequence[int]
-) -> tuple[str, ...]:
-    """Returns the headings that apply to the whole passage, ignoring titles without text below them.
-
-    `offsets` are those of the headings, computed once for all passages of a text.
-    """
-    first, last = bisect_right(offsets, start) - 1, bisect_right(offsets, end - 1) - 1
-    paths = [tuple(headings[index].path) if index >= 0 else () for index in range(first, last + 1)]
-    borders = pairwise([start, *offsets[first + 1 : last + 1], end])
+def find_heading_path(text: str, start: int, end: int, headings: Sequence[HeadingLike]) -> tuple[str, ...]:
+    """Returns the headings that apply to the whole passage, ignoring titles without text below them."""
+    first = bisect_right(headings, start, key=heading_offset)
+    next_headings = headings[first : bisect_right(headings, end - 1, key=heading_offset)]
+    paths = [tuple(headings[first - 1].path) if first else (), *[tuple(heading.path) for heading in next_headings]]
+    borders = pairwise([start, *[heading.offset for heading in next_headings], end])
     paths_with_text = [
         path for path, (begin, stop) in zip(paths, borders, strict=True) if has_text(text[begin:stop], path)
     ]

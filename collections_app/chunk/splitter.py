@@ -48,7 +48,6 @@ def split_into_passages(
     """
     if size < 2 or not 0 <= overlap < size:
         raise ValueError("The size must be at least 2. The overlap must be smaller than the size.")
-    offsets = [heading.offset for heading in headings]
     return [
         Passage(
             number=number,
@@ -57,9 +56,9 @@ def split_into_passages(
             char_end=end,
             page=bisect_right(page_starts, start) if page_starts else None,
             page_end=bisect_right(page_starts, end - 1) if page_starts else None,
-            heading_path=find_heading_path(text, start, end, headings, offsets),
+            heading_path=find_heading_path(text, start, end, headings),
         )
-        for number, (start, end) in enumerate(passage_spans(text, size, overlap, headings, offsets))
+        for number, (start, end) in enumerate(passage_spans(text, size, overlap, headings))
     ]
 
 
@@ -72,13 +71,11 @@ def indexed_text(heading_path: Sequence[str], text: str) -> str:
     return "\n".join([*heading_path, text])
 
 
-def passage_spans(
-    text: str, size: int, overlap: int, headings: Sequence[HeadingLike] = (), offsets: Sequence[int] = ()
-) -> list[tuple[int, int]]:
+def passage_spans(text: str, size: int, overlap: int, headings: Sequence[HeadingLike] = ()) -> list[tuple[int, int]]:
     """Returns the start and end of each passage, in order."""
     untrimmed_spans: list[tuple[int, int]] = []
-    for start, end in section_spans(len(text), offsets, size):
-        title_length = end_of_titles(text, start, end, headings, offsets) - start
+    for start, end in section_spans(len(text), [heading.offset for heading in headings], size):
+        title_length = end_of_titles(text, start, end, headings) - start
         # A title stays with the text below it, even if that is longer than a passage.
         title_length = (
             title_length if end - start > size and title_length <= size // 2 and title_length + overlap < size else 0
@@ -87,7 +84,7 @@ def passage_spans(
         untrimmed_spans += [(start, parts[0][1]), *parts[1:]] if parts else [(start, end)]
     spans: list[tuple[int, int]] = []
     for start, end in (strip_span(text, *span) for span in untrimmed_spans):
-        # After trimming, a passage may lie entirely within its neighbour; it is then omitted.
+        # After trimming, a passage may lie entirely within its neighbor; it is then omitted.
         if start >= end or (spans and end <= spans[-1][1]):
             continue
         if spans and start == spans[-1][0]:
@@ -156,7 +153,7 @@ def splitter_class() -> Any:
 
 
 def merge_parts(lengths: Sequence[int], position: int, size: int, overlap: int, spans: list[tuple[int, int]]) -> int:
-    """Joins neighbouring parts into passages; each starts with the last parts of the previous one, up to `overlap`.
+    """Joins neighboring parts into passages; each starts with the last parts of the previous one, up to `overlap`.
 
     >>> passage_spans = []
     >>> merge_parts([4, 4, 4], 0, 10, 4, passage_spans), passage_spans

@@ -1,7 +1,6 @@
 """Counts the documents of collections by state, and their passages."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db.models import Count, Sum
@@ -48,14 +47,3 @@ def count_by_collection(collection_ids: Iterable[str]) -> dict[str, DocumentCoun
     searched_versions = Version.objects.filter(collection__in=ids, is_searched=True).order_by()
     chunks = dict(searched_versions.values_list("collection_id").annotate(Sum("chunks_count")))
     return {sys_id: DocumentCounts(by_state=states[sys_id], chunk_count=chunks.get(sys_id) or 0) for sys_id in ids}
-
-
-def sum_counts(counts: Sequence[DocumentCounts]) -> DocumentCounts:
-    """
-    >>> sum_counts([DocumentCounts(by_state={"ready": 2}, chunk_count=5), DocumentCounts(by_state={"failed": 1})])
-    DocumentCounts(by_state={'ready': 2, 'failed': 1}, chunk_count=5)
-    """
-    by_state: Counter[str] = Counter()
-    for collection_counts in counts:
-        by_state.update(collection_counts.by_state)
-    return DocumentCounts(by_state=dict(by_state), chunk_count=sum(item.chunk_count for item in counts))

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
+from collections_app.models import EmbeddingSpace
+
 from . import vector_checks
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
 from .request import MAX_DIMENSIONS, EmbeddingRequest, ProviderEndpoint, backoff_s, split_batches
@@ -74,17 +76,12 @@ class ProviderPool:
 
 
 class OpenAIProvider:
-    """A model of a provider. With `sends_dimensions`, requests contain `dimensions`, which not all models support."""
+    """The model of a space."""
 
     provider = "openai"
 
-    def __init__(
-        self, *, model: str, dimensions: int, sends_dimensions: bool, get_pool: Callable[[], ProviderPool]
-    ) -> None:
-        self.model = model
-        self.dimensions = dimensions
-        self._sends_dimensions = sends_dimensions
-        self._get_pool = get_pool
+    def __init__(self, space: EmbeddingSpace, get_pool: Callable[[], ProviderPool]) -> None:
+        self._space, self._get_pool = space, get_pool
 
     def embed_documents(self, texts: Sequence[str], *, timeout_s: float | None = None) -> Vectors:
         pool = self._get_pool()
@@ -111,8 +108,9 @@ class OpenAIProvider:
         return vector
 
     def _embed_once(self, pool: ProviderPool, texts: Sequence[str], deadline: float) -> Vectors:
+        space = self._space
         request = EmbeddingRequest(
-            model=self.model, texts=texts, dimensions=self.dimensions, sends_dimensions=self._sends_dimensions
+            model=space.model, texts=texts, dimensions=space.dimensions, sends_dimensions=space.asks_dimensions
         )
         return pool.embed(request, deadline)
 
@@ -150,6 +148,6 @@ def read_dimensions(model: str, pool: ProviderPool, probe_text: str) -> int:
         raise EmbeddingRefused(
             TOO_MANY_DIMENSIONS,
             f"The model returns {dimensions} dimensions, but at most {MAX_DIMENSIONS} can be stored. "
-            "Set a smaller SVC_EMBEDDING_DIMENSIONS, or choose another model.",
+            "Set SVC_EMBEDDING_DIMENSIONS to a smaller number, or choose another model.",
         )
     return dimensions

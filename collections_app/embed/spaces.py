@@ -200,12 +200,7 @@ def _provider(space: EmbeddingSpace) -> Provider:
         return LocalProvider(local_model.LOCAL_MODELS[space.model])
     has_provider = settings.EMBEDDING["base_url"] or settings.EMBEDDING["api_key"]
     if space.provider == OpenAIProvider.provider and has_provider:
-        return OpenAIProvider(
-            model=space.model,
-            dimensions=space.dimensions,
-            sends_dimensions=space.asks_dimensions,
-            get_pool=_provider_pool,
-        )
+        return OpenAIProvider(space, _provider_pool)
     raise EmbeddingMisconfigured(f"No provider is configured for the embedding space {space}.")
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from math import sqrt
 
-from .stopwords import ARABIC, CYRILLIC, DEVANAGARI, HEBREW, LATIN, UNUSED_LETTERS
+from .stopwords import STOPWORDS, UNUSED_LETTERS
 
 SIMPLE_CONFIGURATION = "simple"
 SAMPLE_LENGTH = 20_000
@@ -35,13 +35,7 @@ _LETTERS_PER_CHARACTER = {"unspaced": 3}
 
 _STOPWORDS = {
     script: {name: frozenset(words.split()) for name, words in languages.items()}
-    for script, languages in {
-        "latin": LATIN,
-        "cyrillic": CYRILLIC,
-        "devanagari": DEVANAGARI,
-        "hebrew": HEBREW,
-        "arabic": ARABIC,
-    }.items()
+    for script, languages in STOPWORDS.items()
 }
 _SINGLE_LANGUAGE_SCRIPTS = {"greek": "greek", "armenian": "armenian", "tamil": "tamil"}
 

@@ -70,3 +70,4 @@ ARABIC = {
     "simple persian": "و در به از که این را با است برای آن یک خود تا کرد بر هم نیز شد شده ها بود می اما هر",
     "simple urdu": "کے میں کی ہے اور سے کا کو پر ہیں نے کہ یہ ایک اس بھی نہیں تھا ہو کر جو تھے گیا لیے",
 }
+STOPWORDS = {"latin": LATIN, "cyrillic": CYRILLIC, "devanagari": DEVANAGARI, "hebrew": HEBREW, "arabic": ARABIC}

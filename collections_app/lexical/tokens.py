@@ -137,7 +137,7 @@ def _lowercase(text: str) -> str:
 
 
 def _bigrams(run: str) -> str:
-    """Returns all pairs of neighbouring characters, because PostgreSQL cannot split these scripts into words.
+    """Returns all pairs of neighboring characters, because PostgreSQL cannot split these scripts into words.
 
     >>> _bigrams("東京都"), _bigrams("都")
     ('東京 京都', '都')

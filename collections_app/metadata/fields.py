@@ -43,6 +43,7 @@ class FieldKind(StrEnum):
     ANY = "any"
 
 
+# "sys_id, status, type text, priority integer, flag boolean, created ISO 8601 UTC"
 FIELD_KINDS: Mapping[str, FieldKind] = {
     "sys_id": FieldKind.TEXT,
     "status": FieldKind.TEXT,

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 
-from collections_app.metadata.fields import INTEGER_BOUND
+from collections_app.metadata.fields import FIELD_KINDS, INTEGER_BOUND, FieldKind
 from system.errors import BadRequest, combine_errors
 from system.strict_json import InvalidJson, parse_json, refuse_unstorable
 
@@ -88,7 +88,8 @@ def nested_values(value: Any, level: int = 0) -> Iterator[tuple[int, Any]]:
 
 
 def _type_errors(metadata: Mapping[str, Any]) -> Iterator[InvalidMetadata]:
-    for field, (is_valid, expected_type) in TYPED_FIELDS.items():
+    for field, kind in FIELD_KINDS.items():
+        is_valid, expected_type = VALUE_CHECKS[kind]
         # Chosen: null means no value, like an omitted field.
         value = metadata.get(field)
         if value is not None and not is_valid(value):
@@ -136,16 +137,9 @@ def iso_timestamp(value: datetime) -> str:
     return value.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _is_string(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-# "sys_id, status, type text, priority integer, flag boolean, created ISO 8601 UTC"
-TYPED_FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "sys_id": (_is_string, "a string"),
-    "status": (_is_string, "a string"),
-    "type": (_is_string, "a string"),
-    "priority": (is_integer, "a whole number of at most 64 bits, without quotation marks"),
-    "flag": (lambda value: isinstance(value, bool), "true or false, without quotation marks"),
-    "created": (is_instant, "a date and time with a time zone, such as 2024-05-19T15:30:00Z"),
+VALUE_CHECKS: Mapping[FieldKind, tuple[Callable[[Any], bool], str]] = {
+    FieldKind.TEXT: (lambda value: isinstance(value, str), "a string"),
+    FieldKind.INTEGER: (is_integer, "a whole number of at most 64 bits, without quotation marks"),
+    FieldKind.BOOLEAN: (lambda value: isinstance(value, bool), "true or false, without quotation marks"),
+    FieldKind.INSTANT: (is_instant, "a date and time with a time zone, such as 2024-05-19T15:30:00Z"),
 }

@@ -64,7 +64,7 @@ class Postgres:
             "If the data is damaged, move the folder away and restore a backup."
         )
 
-    def initialise(self) -> None:
+    def initialize(self) -> None:
         """Create the cluster if there is none; an incomplete one never gets the final name."""
         version_file = self.folder.postgres / "PG_VERSION"
         if version_file.exists():
@@ -167,7 +167,7 @@ class Valkey:
             "No work is lost, because pending background jobs are stored in the database."
         )
 
-    def initialise(self) -> None:
+    def initialize(self) -> None:
         self.folder.valkey.mkdir(mode=0o700, exist_ok=True)
 
     def command(self) -> list[str]:
@@ -222,7 +222,7 @@ def database_for_command(environment: Environment) -> Iterator[None]:
         yield
         return
     server = Postgres(folder, environment.postgres_sizes)
-    server.initialise()
+    server.initialize()
     with open(folder.run / "postgres.log", "w", encoding="utf-8") as log:
         supervisor = Supervisor(lock, out=log)  # its reaper ends the server when this command is killed
         process = supervisor.start(Child(server.name, server.command(), stop_signal=server.stop_signal))

@@ -24,7 +24,7 @@ BACKOFF_RESET_AFTER_S = 60.0  # a child that ran this long starts again with the
 COPY_INTERVAL_S = 0.02
 BLOCK_BYTES = 64 * 1024
 MAX_LINE_BYTES = 1024 * 1024
-COLOURS = ("36", "33", "35", "32", "34", "31")
+COLORS = ("36", "33", "35", "32", "34", "31")
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Supervisor:
         self.is_stopping = False
         # SimpleQueue.put may be called from a signal handler.
         self.events: queue.SimpleQueue[ChildExit | signal.Signals] = queue.SimpleQueue()
-        self.has_colour = out.isatty()
+        self.has_color = out.isatty()
         self.output_lock = threading.Lock()
         # Held here and by the reaper: the data folder stays locked until both have ended.
         self.lock = lock
@@ -107,9 +107,9 @@ class Supervisor:
     def _write(self, lines: Sequence[str], name: str) -> None:
         names = [child.name for child in self.children]
         prefix = f"{name:>8} | " if self.has_prefix else ""
-        if self.has_prefix and self.has_colour:
-            colour = COLOURS[names.index(name) % len(COLOURS)] if name in names else "1"
-            prefix = f"\x1b[{colour}m{prefix}\x1b[0m"
+        if self.has_prefix and self.has_color:
+            color = COLORS[names.index(name) % len(COLORS)] if name in names else "1"
+            prefix = f"\x1b[{color}m{prefix}\x1b[0m"
         with suppress(OSError, ValueError), self.output_lock:  # the reader may be gone; the children matter more
             self.out.write("".join(f"{prefix}{line}\n" for line in lines))
             self.out.flush()
@@ -182,7 +182,7 @@ class Supervisor:
     def _reload_web(self) -> None:
         for child in self.children:
             if child.name == "web" and child.process is not None:
-                self.log("SIGHUP: replacing the web processes one after another")
+                self.log("SIGHUP: replacing the web processes one at a time")
                 child.process.send_signal(signal.SIGHUP)
 
     def _plan_restart(self, event: ChildExit) -> None:

@@ -1,4 +1,4 @@
-"""`manage.py up`: starts the parts in order, prints the URLs, and stops the parts in order."""
+"""`manage.py up`: starts the components in order, prints the URLs, and stops the components in order."""
 
 import argparse
 import os
@@ -20,7 +20,7 @@ from config.runtime.data_folder import DataFolder
 from config.runtime.embedded_servers import Postgres, Valkey, wait_until_ready
 from config.runtime.supervisor import Child, Supervisor
 
-PARTS = ("web", "worker", "beat")
+COMPONENTS = ("web", "worker", "beat")
 # Requests finish first, then background work, then the servers that both need.
 STOP_ORDER = (("web",), ("beat", "worker"), ("valkey",), ("postgres",))
 DRAIN_S = 30.0
@@ -38,25 +38,25 @@ BEAT_COMMAND = [*CELERY_COMMAND, "beat", "--loglevel", "INFO", "--pidfile="]
 def main(arguments: list[str], environment: Environment) -> int:
     parser = argparse.ArgumentParser(prog="./run up", description="Start Servicebase.")
     parser.add_argument(
-        "--only", choices=PARTS, help="run only this part, with the servers of DATABASE_URL and REDIS_URL"
+        "--only", choices=COMPONENTS, help="run only this component, with the servers in DATABASE_URL and REDIS_URL"
     )
-    only_part: str | None = parser.parse_args(arguments).only
+    only_component: str | None = parser.parse_args(arguments).only
     refuse_unsafe_settings(environment)
-    if only_part:
+    if only_component:
         refuse_unshared_settings(environment)
-    parts = (only_part,) if only_part else PARTS
+    components = (only_component,) if only_component else COMPONENTS
     folder = DataFolder(environment.data_dir)
     folder.prepare()
     with folder.report_write_errors():
-        lock = folder.lock(only_part or "up")
-    if "web" in parts:
+        lock = folder.lock(only_component or "up")
+    if "web" in components:
         prepare_web(environment, folder)
-    # A single part has no prefix, so that its lines stay JSON for log collectors.
-    supervisor = Supervisor(lock, has_prefix=only_part is None)
+    # A single component has no prefix, so that its lines stay JSON for log collectors.
+    supervisor = Supervisor(lock, has_prefix=only_component is None)
     supervisor.install_signal_handlers()
     exit_code, reason = 0, "interrupt"
     try:
-        start(supervisor, environment, folder, parts)
+        start(supervisor, environment, folder, components)
         reason = supervisor.watch()
     except StartInterrupted:
         pass
@@ -88,23 +88,23 @@ def prepare_web(environment: Environment, folder: DataFolder) -> None:
         folder.record_url(environment.base_url or environment.local_url)
 
 
-def start(supervisor: Supervisor, environment: Environment, folder: DataFolder, parts: tuple[str, ...]) -> None:
+def start(supervisor: Supervisor, environment: Environment, folder: DataFolder, components: tuple[str, ...]) -> None:
     start_servers(supervisor, environment, folder)
-    if "web" in parts:
+    if "web" in components:
         start_web(supervisor, folder)
     else:
         prepare()
-    for part in parts:
+    for component in components:
         # On one machine, beat is a fork of the worker's parent.
-        if part == "worker" or parts == ("beat",):
-            supervisor.start(part_child(part, folder, has_beat="beat" in parts))
+        if component == "worker" or components == ("beat",):
+            supervisor.start(component_child(component, folder, has_beat="beat" in components))
 
 
 def start_web(supervisor: Supervisor, folder: DataFolder) -> None:
     """Start the web server and wait until it serves. It also prepares the database and creates the welcome text,
     because it has loaded Django. It reports one line (`serving`, or the error) and that text."""
     read_end, write_end = os.pipe()
-    web = part_child("web", folder)
+    web = component_child("web", folder)
     command = web.command
     web.command, web.pass_fds = [*command, str(write_end)], (write_end,)
     supervisor.start(web)
@@ -113,7 +113,7 @@ def start_web(supervisor: Supervisor, folder: DataFolder) -> None:
     report = open(read_end, encoding="utf-8")  # noqa: SIM115  (the thread closes it)
     state = report.readline().strip()
     if state == "serving":
-        # In a thread, because it takes a second and the other parts can start.
+        # In a thread, because it takes a second and the other components can start.
         threading.Thread(target=print_welcome, args=(report, folder, supervisor), daemon=True).start()
         return
     report.close()
@@ -123,7 +123,7 @@ def start_web(supervisor: Supervisor, folder: DataFolder) -> None:
 
 
 class StartInterrupted(Exception):
-    """A signal arrived while parts were still starting."""
+    """A signal arrived while components were still starting."""
 
 
 class PreparationFailed(Exception):
@@ -169,7 +169,7 @@ def start_servers(supervisor: Supervisor, environment: Environment, folder: Data
 
 
 def launch(supervisor: Supervisor, server: Postgres | Valkey) -> None:
-    server.initialise()
+    server.initialize()
     process = supervisor.start(Child(server.name, server.command(), stop_signal=server.stop_signal))
     if not wait_until_ready(server, process):
         raise ConfigurationError(server.start_failure_message)
@@ -186,15 +186,15 @@ def prepare() -> None:
         raise PreparationFailed
 
 
-def part_child(part: str, folder: DataFolder, *, has_beat: bool = False) -> Child:
-    environ = {"SVC_PROCESS": part, "PYTHONUNBUFFERED": "1", **MALLOC_ENVIRON}
-    if part == "worker" and os.geteuid() == 0:
+def component_child(component: str, folder: DataFolder, *, has_beat: bool = False) -> Child:
+    environ = {"SVC_PROCESS": component, "PYTHONUNBUFFERED": "1", **MALLOC_ENVIRON}
+    if component == "worker" and os.geteuid() == 0:
         # Celery warns about root because of pickle; this worker accepts only JSON.
         environ["PYTHONWARNINGS"] = "ignore:You're running the worker with superuser"
-    if part == "web":
+    if component == "web":
         environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder.metrics)
     commands = {"web": WEB_COMMAND, "worker": [*WORKER_COMMAND, *["--beat"] * has_beat], "beat": BEAT_COMMAND}
-    return Child(part, commands[part], environ)
+    return Child(component, commands[component], environ)
 
 
 def is_responding(environment: Environment) -> bool:
@@ -225,9 +225,9 @@ def stop(supervisor: Supervisor, folder: DataFolder, reason: str) -> None:
     """Ctrl-C stops everything within 10 s. On SIGTERM, /readyz reports draining, and requests have 30 s to finish."""
     supervisor.is_stopping = True
     is_draining = reason == "drain"
-    has_web = any(child.name == "web" for child in supervisor.children)  # another part may share the folder
+    has_web = any(child.name == "web" for child in supervisor.children)  # another component may share the folder
     if is_draining and has_web:
-        with suppress(OSError):  # the disk may be full, and the parts must stop all the same
+        with suppress(OSError):  # the disk may be full, and the components must stop all the same
             folder.draining_file.touch()
     supervisor.log("stopping" + (" after the current requests" if is_draining else ""))
     timeouts = {"web": DRAIN_S + 1, "worker": 20.0, "postgres": 20.0}

@@ -57,14 +57,14 @@ class Leadership:
 
 
 class LeaderScheduler(DatabaseScheduler):  # type: ignore[misc]  # the package has no types
-    def __init__(self, *positional: Any, **named: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         connections.reconfigure("beat", settings.PROCESS_TYPE, connection.settings_dict)  # in a fork of the worker
         self.leadership = Leadership()
         self.was_leading: bool | None = None
         self.heartbeat_at = 0.0
-        super().__init__(*positional, **named)
+        super().__init__(*args, **kwargs)
 
-    def tick(self, *positional: Any, **named: Any) -> float:
+    def tick(self, *args: Any, **kwargs: Any) -> float:
         """Run one round; returns the number of seconds to sleep."""
         if not self.leadership.confirm():
             if self.was_leading is not False:
@@ -79,7 +79,7 @@ class LeaderScheduler(DatabaseScheduler):  # type: ignore[misc]  # the package h
         self._write_heartbeat()
         self._correct_last_runs()
         try:
-            return float(min(super().tick(*positional, **named), RETRY_INTERVAL_S))
+            return float(min(super().tick(*args, **kwargs), RETRY_INTERVAL_S))
         except Exception as error:  # the broker or the database is unavailable: retry forever
             logger.warning("beat_waits", kind=type(error).__name__)
             return RETRY_INTERVAL_S

@@ -71,7 +71,7 @@ def _run_test(setting: OidcSetting, callback_url: str, deadline: Deadline) -> Te
     notes: list[str] = []
     versions = ("", "")
     if risky_change:
-        notes.append(f"{risky_change} If this is correct, select Adopt discovered endpoints.")
+        notes.append(f"{risky_change} If this is correct, select “Adopt discovered endpoints”.")
     elif comparable_setting is not None:
         versions = _save_endpoints(comparable_setting, endpoints)
         if versions[0] != versions[1]:

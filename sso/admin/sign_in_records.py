@@ -19,7 +19,7 @@ class IdpCertificateAdmin(ReadOnlyAdmin):
     """Read-only except for deletion, after which the next update fetches the current key with this kid."""
 
     empty_list_text = (
-        "Certificates are fetched at the first sign-in through a connection, or when you select Update certificates."
+        "Certificates are fetched at the first sign-in through a connection, or when you select “Update certificates”."
     )
 
     list_display = ("kid", "url_idp", "realm", "kind", "sys_created_at")

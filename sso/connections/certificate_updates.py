@@ -190,6 +190,7 @@ def _changed_key_warnings(remaining_keys: Mapping[str, IdpCertificate], key_set:
     if changed_kids:
         kids = ", ".join(f"“{kid}”" for kid in changed_kids)
         yield (
-            f"The provider publishes different keys under stored kids: {kids}. The stored keys were not changed. If "
-            "the new keys are correct, delete the stored ones under IdP certificates. Then update the certificates."
+            f"The provider publishes different keys with key IDs that are already stored: {kids}. The stored keys were "
+            "not changed. If the new keys are correct, delete the stored ones under IdP certificates. Then update the "
+            "certificates."
         )

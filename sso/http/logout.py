@@ -140,10 +140,10 @@ def end_sessions(tokens: list[str]) -> int:
 def verify_logout_token(token: str) -> Claims:
     """Verify a logout token from the provider of any connection, active or not, and return its claims."""
     issuer = token_check.unverified_issuer(token)
-    settings = list(OidcSetting.objects.filter(issuer=issuer).order_by("-active")) if issuer else []
+    oidc_settings = list(OidcSetting.objects.filter(issuer=issuer).order_by("-active")) if issuer else []
     refusal = SignInRefused(Refusal.TOKEN_ISSUER, "No connection has this issuer.")
     deadline = Deadline.after(request_slots.MAX_REQUEST_S)
-    for setting in settings:
+    for setting in oidc_settings:
         endpoints = setting.endpoints
         assert endpoints is not None  # it has an issuer
         expected = ExpectedToken(

@@ -69,7 +69,7 @@ class StartSignInView(ConnectionSettings, OIDCAuthenticationRequestView):  # typ
             endpoints = find_endpoints(setting)
             # A site that links here can send its provider's issuer, which must be exactly ours.
             if request.GET.get("iss", endpoints.issuer) != endpoints.issuer:
-                detail = "The parameter iss is not the issuer of the active connection."
+                detail = "The parameter iss does not match the issuer of the active connection."
                 raise SignInRefused(Refusal.ISSUER_UNKNOWN, detail)
             # Counted only after a slot was free, so that reloads of the wait page do not count as starts.
             if "again" in request.GET and not sign_in_attempts.reserve_automatic_start(request):

@@ -51,7 +51,7 @@ class IdentityLink(Record):
     def delete(self, *args: Any, **options: Any) -> tuple[int, dict[str, int]]:
         """Reset the link: the next sign-in matches by User field again."""
         if not may_reset(self):
-            raise ValidationError("Only an administrator can reset the link of an account that holds a protected role.")
+            raise ValidationError("Only an administrator can reset the link of an account that has a protected role.")
         return super().delete(*args, **options)
 
 

@@ -20,7 +20,7 @@ MAX_DETAILS = 5
 
 
 class SignIn(Record):
-    """One response of a provider, or several equal refusals from one network in a short time.
+    """One response of a provider, or several identical refusals from one network in a short time.
 
     Refusals are equal if they have the same outcome, network, login and connection and, up to `MAX_DETAILS`, the same
     detail. Detail, address, duration and `sys_updated_at` are those of the last refusal.

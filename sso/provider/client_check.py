@@ -40,7 +40,7 @@ REQUEST_REJECTED = (
     "type and Authorization type."
 )
 SECRET_NOT_SENT = "The stored client secret was not sent because the provider changed. Enter the secret to test it."
-CHECK_INCONCLUSIVE = "{subject} could not be checked with this provider. To test this, sign in."
+CHECK_INCONCLUSIVE = "{subject} could not be checked with this provider. To test it, sign in."
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,7 @@ def _discover_by_pattern(base: str, realm: str, policy: Policy, deadline: Deadli
     except TimeoutError:
         raise EndpointsNotFound(f"The provider was not found within {deadline.seconds:g} s.", tuple(urls)) from None
     except key_sets.UnusableKeySet:
-        message = f"No discovery document found for realm “{realm}” at URL IdP. Check both. They are case-sensitive."
+        message = f"No discovery document was found for realm “{realm}” at URL IdP. Both are case-sensitive."
         raise EndpointsNotFound(message, tuple(urls)) from None
     return Endpoints(
         issuer=issuer,

@@ -121,7 +121,7 @@ def token_refusal(response: OutboundResponse) -> SignInRefused:
         return SignInRefused(Refusal.PROVIDER_UNAVAILABLE, f"The token endpoint returned HTTP {response.status}.")
     error = error_code(response)
     refusal = Refusal.CLIENT_REJECTED if error in CLIENT_ERRORS else Refusal.CODE_REJECTED
-    return SignInRefused(refusal, f"The token endpoint returned HTTP {response.status}, {error or 'no error code'}.")
+    return SignInRefused(refusal, f"The token endpoint returned HTTP {response.status} ({error or 'no error code'}).")
 
 
 def error_code(response: OutboundResponse) -> str:

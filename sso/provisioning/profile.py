@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from accounts.normalisation import composed
+from accounts.normalization import composed
 from sso.provisioning.user_matching import INVISIBLE_CATEGORIES, is_email, is_login
 from sso.refusals import Refusal, SignInRefused
 from system.records import custom_columns

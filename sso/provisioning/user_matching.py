@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Mapping
 from enum import Enum
 
-from accounts.normalisation import composed
+from accounts.normalization import composed
 from sso.refusals import Refusal, SignInRefused
 
 MAX_EMAIL_LENGTH = 254

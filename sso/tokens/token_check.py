@@ -222,7 +222,7 @@ def allows_verifying(key: Key) -> bool:
 def check_origin(claims: Claims, expected: ExpectedToken) -> None:
     """Issuer, audience and authorized party."""
     if claims.get("iss") != expected.issuer:  # exact match, even of a trailing slash; no list
-        raise SignInRefused(Refusal.TOKEN_ISSUER, "The issuer is not the issuer of the connection.")
+        raise SignInRefused(Refusal.TOKEN_ISSUER, "The issuer does not match the connection's issuer.")
     audience = claims.get("aud")
     audiences = [audience] if isinstance(audience, str) else audience
     if not isinstance(audiences, list) or expected.client_id not in audiences:

@@ -53,9 +53,9 @@ class EditConflictMixin:
             form.clean = clean  # the class is created for this request
         return form
 
-    def render_change_form(self, request: HttpRequest, context: Any, *positional: Any, **named: Any) -> Any:
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         context[SEEN_CHANGE_FIELD] = request.POST.get(SEEN_CHANGE_FIELD, "") or getattr(request, SEEN_CHANGE_FIELD, "")
-        return super().render_change_form(request, context, *positional, **named)  # type: ignore[misc]
+        return super().render_change_form(request, context, *args, **kwargs)  # type: ignore[misc]
 
     def _refuse_if_changed(self, request: HttpRequest, record: Record, seen_change: str) -> None:
         """Take the locks of the save that follows, then compare versions."""

@@ -75,10 +75,10 @@ class RecordAdmin(EditConflictMixin, ModelAdmin):  # type: ignore[misc]  # the t
             changelist.full_result_count = changelist.result_count  # otherwise the theme offers to show all rows
         return changelist
 
-    def render_change_form(self, request: HttpRequest, context: Any, *positional: Any, **named: Any) -> Any:
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         if context.get("original") is not None:
             context |= {"title": _page_title(context["original"]), "subtitle": None}
-        return super().render_change_form(request, context, *positional, **named)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def render_delete_form(self, request: HttpRequest, context: Any) -> Any:
         if not (context["perms_lacking"] or context["protected"]):
@@ -115,22 +115,22 @@ class HistoryAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
     def history_view_title(self, request: HttpRequest, obj: models.Model) -> str:
         return f"History: {_page_title(obj)}"
 
-    def changeform_view(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponse:
-        return self._run_view_with_error_messages(request, super().changeform_view, *positional, **named)
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return self._run_view_with_error_messages(request, super().changeform_view, *args, **kwargs)
 
-    def delete_view(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponse:
-        return self._run_view_with_error_messages(request, super().delete_view, *positional, **named)
+    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return self._run_view_with_error_messages(request, super().delete_view, *args, **kwargs)
 
-    def changelist_view(self, request: HttpRequest, *positional: Any, **named: Any) -> HttpResponse:
-        return self._run_view_with_error_messages(request, super().changelist_view, *positional, **named)
+    def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return self._run_view_with_error_messages(request, super().changelist_view, *args, **kwargs)
 
     def _run_view_with_error_messages(
-        self, request: HttpRequest, view: Callable[..., HttpResponse], *positional: Any, **named: Any
+        self, request: HttpRequest, view: Callable[..., HttpResponse], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         """Show an error of the model as a message, and roll back the whole change."""
         try:
             with transaction.atomic():  # also rolls back the log entry of the change
-                return view(request, *positional, **named)
+                return view(request, *args, **kwargs)
         except ValidationError as error:
             reason = " ".join(error.messages)
         except (Conflict, InvalidInput, Unavailable) as error:

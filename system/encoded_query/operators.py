@@ -164,7 +164,7 @@ _ROWS: tuple[Operator, ...] = (
     _operator(
         "RELATIVEEE",
         ValueKind.RELATIVE,
-        "in the same unit, such as day, as a time relative to now",
+        "in the same minute, day or other unit as a time relative to now",
         _DATES,
     ),
     _operator("MORETHAN", ValueKind.DISTANCE, "more than n units before or after another date column", _DATES),
@@ -172,16 +172,16 @@ _ROWS: tuple[Operator, ...] = (
     *_pair(
         ("DYNAMIC", "ISNOT_DYNAMIC"),
         ValueKind.DYNAMIC,
-        ("is the caller's id, group or role", "is not the caller's id, group or role"),
+        ("is the caller's ID, group or role", "is not the caller's ID, group or role"),
         _REFERENCE,
     ),
-    *_pair(("HAS", "HASNOT"), ValueKind.LIST, ("the list contains the id", "the list does not contain the id"), _LIST),
+    *_pair(("HAS", "HASNOT"), ValueKind.LIST, ("the list contains the ID", "the list does not contain the ID"), _LIST),
     *_pair(
         ("CONTAINS_DYNAMIC", "DOESNOTCONTAIN_DYNAMIC"),
         ValueKind.DYNAMIC,
         (
-            "the list contains the caller's id, group or role",
-            "the list does not contain the caller's id, group or role",
+            "the list contains the caller's ID, group or role",
+            "the list does not contain the caller's ID, group or role",
         ),
         _LIST,
     ),

@@ -15,7 +15,7 @@ from .trust import describe_tls_error, ssl_context
 from .urls import CheckedUrl
 
 MAX_ADDRESSES = 4
-"""Addresses of a name that are tried. Each gets an equal share of the time, so that a dead one does not use it up."""
+"""Number of addresses that are tried per name. Each gets an equal share of the time, so a dead one cannot use it up."""
 
 
 class Channel(httpcore2.NetworkStream):

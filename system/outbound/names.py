@@ -14,7 +14,7 @@ Resolver = Callable[[str], Iterable[str]]
 _LookupResult = tuple[Address, ...] | Exception
 
 MAX_LOOKUPS = 8
-"""Chosen: a web process runs two provider calls at once; this many stuck lookups mean a dead name server."""
+"""Chosen: a web process makes at most two provider calls at once, so only a dead name server causes this many."""
 
 _lookup_slots = BoundedSemaphore(MAX_LOOKUPS)
 

@@ -68,12 +68,12 @@ class Record(models.Model):
     def is_new(self) -> bool:
         return self._state.adding
 
-    def save(self, *positional: Any, **options: Any) -> None:
+    def save(self, *args: Any, **options: Any) -> None:
         """Save the record with its history and hooks in one transaction, set the `sys_*` columns, log the change."""
         with transaction.atomic(using=options.get("using")):
             is_new = self.is_new
             stored_values = self._set_bookkeeping_columns(options)
-            super().save(*positional, **options)
+            super().save(*args, **options)
             if self.table_columns:
                 old = {} if is_new else self._logged_values(SimpleNamespace(**stored_values))
                 new = self._logged_values(self)
@@ -130,9 +130,9 @@ class Record(models.Model):
         For tables where saving one record changes others. Writers that each lock their own record first would deadlock.
         """
 
-    def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
+    def delete(self, *args: Any, **options: Any) -> tuple[int, dict[str, int]]:
         with transaction.atomic(using=options.get("using")):
-            return super().delete(*positional, **options)
+            return super().delete(*args, **options)
 
     def leaves_deletion_log_entry(self) -> bool:
         """Whether the deletion is written to the Record Deletion Log."""

@@ -135,9 +135,9 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
             "type": UnfoldAdminSelectWidget(attrs={"data-types-by-field": json.dumps(TYPES_BY_FIELD)}),
         }
         options["help_texts"] = {
-            "name": "Lowercase letters, digits and underscores. In a system table it must start with x_. Cannot be "
+            "name": "Lowercase letters, digits and underscores. In a system table, it must start with x_. Cannot be "
             "changed later.",
-            "type": "String and Text can later be changed into each other or Formatted text. Other types are fixed.",
+            "type": "String and Text can later be changed to each other or to Formatted text. Other types are fixed.",
             "reference_table": "The table that the values refer to. Cannot be changed later.",
             "read_only": "Callers cannot write this column.",
             "is_unique": "No two records can have the same value. Case is ignored.",
@@ -146,7 +146,7 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
             "default_value": "The value of new records if the request does not set one. Functions: javascript:gs.now() "
             "or javascript:gs.daysAgo(-7) for dates and times, javascript:gs.getUserID() for references to users, "
             "javascript:getNextObjNumberPadded() for record numbers in strings.",
-            "max_length": "In characters, for text only. Leave empty for no limit.",
+            "max_length": "Maximum number of characters, for text only. Leave empty for no limit.",
             "converted_from_text": "Callers still receive plain text, as before the conversion to formatted text.",
         }
         return super().get_form(request, obj, change, **options)

@@ -74,7 +74,7 @@ class TableAdmin(DesignAdmin):
     @admin.display(description="Records")
     def record_link(self, table: Table) -> str:
         if table.name in HIDDEN_TABLES:
-            return "Available only through the records that they belong to"
+            return "Accessible only through the records to which they belong"
         url = reverse("admin:tableapi_table_records", args=[table.pk])
         return format_html('<a class="sb-link" href="{}">Show records</a>', url)
 
@@ -122,7 +122,7 @@ class TableAdmin(DesignAdmin):
             context |= {"record_list": records, "query": query}
         return TemplateResponse(request, "admin/tableapi/table/records.html", context)
 
-    def delete_view(self, request: HttpRequest, object_id: str, *positional: Any, **named: Any) -> HttpResponse:
+    def delete_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         """Shows the reason instead of the confirmation page if the table cannot be deleted."""
         table = self.get_object(request, object_id) if request.method == "GET" else None
         try:
@@ -132,7 +132,7 @@ class TableAdmin(DesignAdmin):
             hint = f" {DELETE_RECORDS_HINT}" if table is not None and schema_editor.has_records(table) else ""
             messages.error(request, " ".join(error.messages) + hint)
             return redirect("admin:tableapi_table_change", object_id)
-        return super().delete_view(request, object_id, *positional, **named)
+        return super().delete_view(request, object_id, *args, **kwargs)
 
 
 def _has_read_rule(table: Table) -> bool:

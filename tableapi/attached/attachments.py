@@ -37,7 +37,7 @@ def check_can_attach(catalogue: Catalogue, caller: Caller, table: str, sys_id: s
 def create_attachment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, upload: Upload) -> dict[str, Any]:
     file_name = clean_filename(upload.filename)
     if not file_name:
-        raise BadRequest("The file needs a name.", code="mandatory", field="file_name")
+        raise BadRequest("The file must have a name.", code="mandatory", field="file_name")
     content_type = _checked_type(upload, file_name)
     digest = hashlib.sha256()
     for piece in upload.parts():

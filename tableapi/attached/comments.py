@@ -97,7 +97,7 @@ def _denied_error() -> AccessDenied:
 
 def _parse_text(body: Any) -> str:
     if not isinstance(body, dict) or body.keys() != {"text"}:
-        raise InvalidJson('The body must be a JSON object with "text" only.')
+        raise InvalidJson('The body must be a JSON object that contains only "text".')
     text = body["text"]
     if not isinstance(text, str):
         raise InvalidInput("Expected a string.", field="text")

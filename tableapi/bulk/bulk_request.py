@@ -29,7 +29,8 @@ def parse_bulk(body: Any, raw: RawParameters, *, allows_query: bool, allows_valu
     if isinstance(body, dict) and allows_query:
         return BulkRequest(continues_on_error=continues_on_error, **_parse_query(body, allows_values))
     if not isinstance(body, list):
-        alternative = ", or an object with sysparm_query and expected" if allows_query else ""
+        keys = "sysparm_query, expected and values" if allows_values else "sysparm_query and expected"
+        alternative = f", or an object with {keys}" if allows_query else ""
         raise InvalidJson(f"The body must be an array of JSON objects{alternative}.")
     if len(body) > MAX_BULK_RECORDS:
         raise InvalidJson(f"Send at most {MAX_BULK_RECORDS:,} records in one request.")

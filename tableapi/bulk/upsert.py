@@ -53,7 +53,7 @@ def _key_column(change: WriteRequest, key: str) -> Column:
     table = change.table
     column = table.columns.get(key)
     if not key:
-        raise InvalidParameter(f"{KEY_PARAMETER} must name a unique column.", field=KEY_PARAMETER)
+        raise InvalidParameter(f"{KEY_PARAMETER} must be the name of a unique column.", field=KEY_PARAMETER)
     if column is None or not change.context.view.permissions.can_see_column(table, column):
         raise unknown_column_error((key[:80],))
     if not column.is_unique or table.is_server_managed(column):

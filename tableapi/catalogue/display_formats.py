@@ -29,7 +29,7 @@ class DisplayFormat:
     stored_texts: Callable[[str], list[str]]
 
 
-def value_with_label(label: Any, labelled_values: Sequence[tuple[str, Any]]) -> Any:
+def value_with_label(label: Any, labeled_values: Sequence[tuple[str, Any]]) -> Any:
     """The value with this label, matched exactly, then ignoring case; None if there is no unique match.
 
     >>> value_with_label("yes", [("Yes", True), ("No", False)]), value_with_label("maybe", [("Yes", True)])
@@ -38,8 +38,8 @@ def value_with_label(label: Any, labelled_values: Sequence[tuple[str, Any]]) -> 
     if isinstance(label, bool) or not isinstance(label, str | int):
         return None
     text = str(label)
-    exact_matches = [value for other, value in labelled_values if other == text]
-    matches = exact_matches or [value for other, value in labelled_values if other.casefold() == text.casefold()]
+    exact_matches = [value for other, value in labeled_values if other == text]
+    matches = exact_matches or [value for other, value in labeled_values if other.casefold() == text.casefold()]
     return matches[0] if len(matches) == 1 else None
 
 

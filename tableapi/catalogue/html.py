@@ -1,4 +1,4 @@
-"""Sanitises the HTML of formatted text and extracts its plain text. Pure."""
+"""Sanitizes the HTML of formatted text and extracts its plain text. Pure."""
 
 import re
 from html import escape
@@ -45,7 +45,7 @@ VOID_TAGS = frozenset(VOID_TAG_NAMES.split())
 MAX_WORK = 200_000
 # nh3 copies the surrounding text for each "&": 290,000 of them took 7 s.
 MAX_COPIED_CHARACTERS = 20_000_000_000
-# Every "<" that reaches the sanitiser starts a match, which nh3 parses in the same way: quotes only around values, no
+# Every "<" that reaches the sanitizer starts a match, which nh3 parses in the same way: quotes only around values, no
 # tags inside them, at most 32 attributes. Anything else is text. Possessive quantifiers keep matching linear.
 MARKUP_PATTERN = re.compile(
     r"""
@@ -68,11 +68,11 @@ MARKUP_PATTERN = re.compile(
 
 
 class HtmlTooComplex(ValueError):
-    """The HTML would take too long to sanitise."""
+    """The HTML would take too long to sanitize."""
 
 
 def sanitize_html(html: str) -> str:
-    """Keep only the allowed tags, attributes, styles and URLs. Sanitising the result again does not change it.
+    """Keep only the allowed tags, attributes, styles and URLs. Sanitizing the result again does not change it.
 
     >>> sanitize_html('<p onclick="steal()">Hello <b>you</b><script>steal()</script>')
     '<p>Hello <b>you</b></p>'
@@ -84,12 +84,12 @@ def sanitize_html(html: str) -> str:
         if cleaned == html:
             return cleaned
         html = cleaned
-    # Markup that changes each time it is serialised could bypass the filter, so only its plain text is kept.
+    # Markup that changes each time it is serialized could bypass the filter, so only its plain text is kept.
     return CLEANER.clean(_TidyHtml(escape(extract_plain_text(html), quote=False)).text)
 
 
 class _TidyHtml:
-    """HTML rewritten in one pass: every "<" starts a tag, and the work of the sanitiser is limited."""
+    """HTML rewritten in one pass: every "<" starts a tag, and the work of the sanitizer is limited."""
 
     def __init__(self, html: str) -> None:
         self.open_tags: list[tuple[str, int]] = []
@@ -156,7 +156,7 @@ CLEANER = nh3.Cleaner(
 
 
 def extract_plain_text(html: str) -> str:
-    """The text of sanitised HTML: blocks and `<br>` start a line, cells are separated, white space is collapsed.
+    """The text of sanitized HTML: blocks and `<br>` start a line, cells are separated, white space is collapsed.
 
     >>> extract_plain_text("<h1>Printer</h1><p>on&nbsp; fire &amp;<br>smoke</p>")
     'Printer\\non fire &\\nsmoke'

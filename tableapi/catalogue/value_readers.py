@@ -21,7 +21,7 @@ MAX_REFERENCES = 1_000
 MAX_CHOICES_LISTED = 20
 MAX_EMAIL_LENGTH = 254
 MAX_LOCAL_PART_LENGTH = 64
-ID_EXPECTED_MESSAGE = "Expected the id of a record. To send display values instead, set sysparm_input_display_value=1."
+ID_EXPECTED_MESSAGE = "Expected the ID of a record. To send display values instead, set sysparm_input_display_value=1."
 
 # PostgreSQL stores neither NUL characters nor lone surrogates.
 UNSTORABLE_CHARACTER = re.compile("[\x00\ud800-\udfff]")
@@ -64,7 +64,7 @@ def _as_text(value: Any) -> str:
 
 def _check_length(column: ColumnLimits, value: str) -> str:
     if column.max_length is not None and len(value) > column.max_length:
-        raise InvalidValue(f"Expected a string with a length of at most {column.max_length}.")
+        raise InvalidValue(f"Expected a string of at most {column.max_length} characters.")
     return value
 
 
@@ -197,7 +197,7 @@ def read_reference(column: ColumnLimits, value: Any) -> str | None:
     """Read an id, or a reference in the form of responses: `{value, link}`."""
     if isinstance(value, dict):
         if "value" not in value or not value.keys() <= {"value", "link", "display_value"}:
-            raise InvalidValue('Expected an id, or an object such as {"value": "<id>"}.')
+            raise InvalidValue('Expected an ID, or an object such as {"value": "<id>"}.')
         value = value["value"]
         if value is None or value == "":
             return None
@@ -211,7 +211,7 @@ def read_references(column: ColumnLimits, value: Any) -> list[str]:
     """Read references in order, without duplicates."""
     items = [item.strip(" ") for item in value.split(",")] if isinstance(value, str) else value
     if not isinstance(items, list):
-        raise InvalidValue("Expected a list of ids.")
+        raise InvalidValue("Expected a list of IDs.")
     ids = dict.fromkeys(read_reference(column, item) for item in items)
     if len(ids) > MAX_REFERENCES:
         raise InvalidValue(f"Expected at most {MAX_REFERENCES} references.")

@@ -45,7 +45,7 @@ def condition_hints(catalogue: Catalogue, table_name: str, text: str) -> Iterato
         if target is not None:
             existing = _existing_ids(target, values)
             yield from (
-                f"{path}: {target.name} has no record with id “{value}”." for value in values if value not in existing
+                f"{path}: {target.name} has no record with ID “{value}”." for value in values if value not in existing
             )
 
 

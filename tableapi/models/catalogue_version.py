@@ -61,7 +61,7 @@ class CatalogueRecord(Record):
     # Attributes that cannot be changed after creation.
     fixed_fields: ClassVar[tuple[str, ...]] = ()
 
-    def save(self, *positional: Any, **options: Any) -> NoReturn:
+    def save(self, *args: Any, **options: Any) -> NoReturn:
         """Disabled, because it would skip checks and not change the tables in the database."""
         raise RuntimeError(f"{type(self).__name__}.save() is disabled. Use its function in tableapi.design.saving.")
 
@@ -73,9 +73,9 @@ class CatalogueRecord(Record):
         """The record as stored in the database, or None for a new one."""
         return None if self.is_new else type(self)._base_manager.filter(pk=self.pk).first()
 
-    def full_clean(self, *positional: Any, **options: Any) -> None:
+    def full_clean(self, *args: Any, **options: Any) -> None:
         self.check_characters()
-        super().full_clean(*positional, **options)
+        super().full_clean(*args, **options)
 
     def check_characters(self) -> None:
         """Called before the other checks, because they query the database with these values."""

@@ -60,10 +60,10 @@ class Table(CatalogueRecord):
         super().clean()
         validation.check_table(self)
 
-    def delete(self, *positional: Any, **options: Any) -> tuple[int, dict[str, int]]:
+    def delete(self, *args: Any, **options: Any) -> tuple[int, dict[str, int]]:
         # Checked first, for a clearer message than Django's.
         validation.check_table_deletion(self)
-        return super().delete(*positional, **options)
+        return super().delete(*args, **options)
 
 
 class Column(CatalogueRecord):

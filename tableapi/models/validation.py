@@ -213,9 +213,9 @@ def _check_default(column: Column) -> None:
 
 def _check_next_number(column: Column) -> None:
     if not column.table.number_prefix or not column.table.columns.filter(name=NUMBER_COLUMN).exists():
-        raise ValidationError({"default_value": "The next number requires a table with its own number column."})
+        raise ValidationError({"default_value": "Only tables with their own number column have a next number."})
     if column.max_length is not None and column.max_length < MAX_NUMBER_LENGTH:
-        raise ValidationError({"max_length": f"Must be at least {MAX_NUMBER_LENGTH}, the maximum length of a number."})
+        raise ValidationError({"max_length": f"Must be at least {MAX_NUMBER_LENGTH} to fit every record number."})
 
 
 def check_column_deletion(column: Column) -> None:

@@ -11,7 +11,7 @@ ID_SCHEMA: Object = {"type": "string", "pattern": "^[0-9a-z]{1,32}$"}
 NULL_SCHEMA: Object = {"type": "null"}
 IMPORTED_ID_SCHEMA: Object = {
     "anyOf": [ID_SCHEMA, NULL_SCHEMA],
-    "description": "The id of an imported record. If omitted, the service generates an id.",
+    "description": "The ID of an imported record. If omitted, the service generates an ID.",
 }
 
 # Hundreds of columns refer to these schemas, which makes the document a third as long.

@@ -20,7 +20,7 @@ def limit_schema(maximum: int, default: int) -> Object:
 SWITCH_SCHEMA: Object = {"type": "string", "enum": ["0", "1", "false", "true"], "default": "0"}
 PARAMETERS: dict[str, Object] = {
     "tableName": parameter("tableName", "The name of a table.", location="path"),
-    "sysId": parameter("sys_id", "The id of a record.", ID_SCHEMA, "path"),
+    "sysId": parameter("sys_id", "The ID of a record.", ID_SCHEMA, "path"),
     "query": parameter("sysparm_query", "An encoded query that filters and sorts the records."),
     "limit": parameter("sysparm_limit", "The maximum number of records.", limit_schema(MAX_RECORDS, DEFAULT_LIMIT)),
     "page": parameter(
@@ -75,7 +75,7 @@ PARAMETERS: dict[str, Object] = {
         "`stop` writes nothing if a record fails. `continue` writes the others.",
         {"type": "string", "enum": ["stop", "continue"], "default": "stop"},
     ),
-    "entry": parameter("entry", "The id of the entry.", ID_SCHEMA, "path"),
+    "entry": parameter("entry", "The ID of the entry.", ID_SCHEMA, "path"),
     "fileName": parameter("file_name", "The name of the file, if the body is the file itself."),
     "unread": parameter("unread", "`1` returns only unread notifications.", SWITCH_SCHEMA),
     "ifMatch": parameter(

@@ -56,14 +56,14 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         "record_upsert", "Create or update a record by a unique column", "NewValues", "Records", UPSERT_PARAMETERS
     ),
     ("post", "/rest/v1/batch"): Operation(
-        "batch_run", "Run many requests", BATCH_RESULT, (), BULK_ERRORS, json_content("Batch")
+        "batch_run", "Run a batch of requests", BATCH_RESULT, (), BULK_ERRORS, json_content("Batch")
     ),
     ("get", f"{RECORD}/history"): Operation("history_read", "Read the history of a record", HISTORY, PAGE_PARAMETERS),
     ("get", "/rest/v1/changes/{tableName}"): Operation(
         "changes_read", "Read the changes to a table", CHANGES, FEED_PARAMETERS, FEED_ERRORS
     ),
     ("get", "/rest/v1/stats/{tableName}"): Operation(
-        "statistics_read", "Read statistics of a table", STATISTICS, STATISTICS_PARAMETERS
+        "statistics_read", "Read statistics about a table", STATISTICS, STATISTICS_PARAMETERS
     ),
     ("get", f"{RECORD}/comments"): _page("comments_list", "Read the comments of a record", "Comment"),
     ("post", f"{RECORD}/comments"): _entry("comments_create", "Comment on a record", "Comment", NEW_COMMENT, "201"),

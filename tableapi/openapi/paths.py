@@ -42,7 +42,7 @@ class TableDescription:
 
 def table_paths(table: TableDescription, methods: set[str]) -> Object:
     """Return the list and record paths of a table, with operations for these methods."""
-    list_success = table.success("A page of records, or all records as CSV or JSON lines.", "Link", "X-Total-Count")
+    list_success = table.success("A page of records, or all records as CSV or JSON Lines.", "Link", "X-Total-Count")
     list_success["200"]["content"] |= EXPORTS
     read_success = table.success("The record.", "ETag") | {"304": {"description": "The record has not changed."}}
     create_success = table.success(

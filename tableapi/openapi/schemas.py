@@ -84,8 +84,8 @@ NOTIFICATION = object_of(
 RESTORED: Object = {
     "sys_id": TEXT,
     "table": TEXT,
-    "emptied_references": INTEGER | {"description": "References to the record that were cleared when it was deleted."},
-    "lost_references": TEXT_ARRAY | {"description": "Columns that referred to records that no longer exist."},
+    "emptied_references": INTEGER | {"description": "The number of references that the deletion cleared."},
+    "lost_references": TEXT_ARRAY | {"description": "Columns whose referenced records no longer exist."},
 }
 
 SCHEMAS: dict[str, Object] = {
@@ -102,8 +102,8 @@ SCHEMAS: dict[str, Object] = {
     "Statistics": envelope_of(array_of({"type": "object", "properties": GROUP})),
     "NewRecords": array_of(NEW_VALUES),
     "BulkUpdate": {
-        "description": "Either an array of records with their ids, or a query with the number of records that it "
-        "must match and the new values.",
+        "description": "Either an array of records with their IDs, or an object with a query, the number of records "
+        "that it must match, and the new values.",
         "oneOf": [RECORDS_WITH_ID, object_of({**MATCHING_RECORDS, "values": NEW_VALUES})],
     },
     "BulkDeletion": {"oneOf": [RECORDS_WITH_ID, object_of(MATCHING_RECORDS)]},

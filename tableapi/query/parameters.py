@@ -94,7 +94,7 @@ class ExportRequest(NamedTuple):
 def parse_export(raw: RawParameters, maximum: int) -> ExportRequest:
     for name in ("sysparm_page", "sysparm_cursor", "sysparm_count"):
         if parse_text(raw, name):
-            raise InvalidParameter(f"An export has no pages. Leave out {name}.", field=name)
+            raise InvalidParameter(f"An export is not paginated. Omit {name}.", field=name)
     return ExportRequest(
         output=parse_output(raw),
         query=parse_query_text(parse_text(raw, "sysparm_query")),

@@ -45,14 +45,14 @@ TASKS = (
     Task("VPN drops every hour", "Only at home; it works in the office.", "Network", "2", "2", 4, 1),
     Task("Shared calendar is missing", "It was there before the update.", "Email", "3", "3", 5, 4),
     Task("Switch in room 114 is down", "Twelve desks have no network.", "Network", "2", "1", 0, 0, "agent"),
-    Task("Toner for the colour printer", "Magenta is at five percent.", "Printing", "4", "4", 9, 0),
+    Task("Toner for the color printer", "Magenta is at five percent.", "Printing", "4", "4", 9, 0),
     Task("Monitor flickers", "Worse when it is warm.", "Workplace", "2", "3", 6, 3),
     Task("Forward a former colleague's mail", "To her team's mailbox, for three months.", "Email", "5", "4", 20, 0),
     Task("Guest Wi-Fi for Thursday", "About thirty visitors, one day.", "Network", "1", "3", 1, 2),
     Task("Keyboard with a Cyrillic layout", "", "Workplace", "1", "4", 2, 10, is_assigned=False),
     Task("Email to a customer bounces", "The bounce mentions a missing SPF record.", "Email", "2", "1", 1, 0),
     Task("Scanner produces blank pages", "Only from the feeder, not from the glass.", "Printing", "3", "3", 8, 5),
-    Task("Move four desks to room 220", "The network sockets are labelled.", "Workplace", "1", "4", 4, 20, "agent"),
+    Task("Move four desks to room 220", "The network sockets are labeled.", "Workplace", "1", "4", 4, 20, "agent"),
     Task("Intranet certificate expires soon", "In two weeks.", "Network", "1", "2", 1, 12, "agent"),
     Task("Spam filter is too strict", "Invoices from one supplier are blocked.", "Email", "4", "3", 15, 0),
     Task("Print queue is stuck", "Nothing has been printed since noon.", "Printing", "5", "2", 12, 0, "agent"),
@@ -85,7 +85,7 @@ def _create_rules(task: Table) -> None:
         description = f"Demo: users with the role itil may {operation} all tasks."
         saving.save_rule(Rule(table=task, operation=operation, roles=itil, description=description))
     for operation in (Rule.Operation.READ, Rule.Operation.CREATE):
-        description = f"Demo: users may {operation} tasks of which they are the caller."
+        description = f"Demo: users may {operation} tasks for which they are the caller."
         saving.save_rule(Rule(table=task, operation=operation, condition=IS_CALLER, description=description))
     description = "Demo: only users with the role itil may read work notes."
     saving.save_rule(

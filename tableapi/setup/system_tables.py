@@ -38,7 +38,7 @@ def update_system_tables() -> None:
 def _create_tables(models_by_table: dict[str, type[Record]]) -> bool:
     existing_names = set(Table.objects.filter(name__in=models_by_table).values_list("name", flat=True))
     new_tables = [
-        Table(name=name, label=_capitalised(model._meta.verbose_name), is_system=True)
+        Table(name=name, label=_capitalized(model._meta.verbose_name), is_system=True)
         for name, model in models_by_table.items()
         if name not in existing_names
     ]
@@ -96,7 +96,7 @@ def _describe_column(model: type[Record], name: str, tables: dict[str, Table]) -
     is_secret = name in model.secret_columns
     is_optional = field.blank or field.null or field.has_default() or not field.editable or is_secret
     return {
-        "label": _capitalised(field.verbose_name),
+        "label": _capitalized(field.verbose_name),
         "type": type_name,
         "reference_table_id": tables[target].pk if target else None,
         "mandatory": not is_optional,
@@ -109,7 +109,7 @@ def _describe_column(model: type[Record], name: str, tables: dict[str, Table]) -
     }
 
 
-def _capitalised(name: Any) -> str:
+def _capitalized(name: Any) -> str:
     """Unlike `str.capitalize`, keeps later capitals, as in "URL IdP"."""
     return str(name)[:1].upper() + str(name)[1:]
 

@@ -28,8 +28,8 @@ VALUE_KEYS = {"value", "display_value"}
 REFERENCE_KEYS = VALUE_KEYS | {"link"}
 
 # The same message for a missing record and one that the caller cannot read, so that it does not reveal which.
-RECORD_NOT_FOUND = "No record that you can read has this id. To send display values, set sysparm_input_display_value=1."
-NAME_NOT_UNIQUE = 'Expected the display value of exactly one record that you can read. To send an id, use {"value": …}.'
+RECORD_NOT_FOUND = "No record that you can read has this ID. To send display values, set sysparm_input_display_value=1."
+NAME_NOT_UNIQUE = 'Expected the display value of exactly one record that you can read. To send an ID, use {"value": …}.'
 
 
 def read_columns(change: WriteRequest) -> dict[Column, Any]:
@@ -93,12 +93,12 @@ def _imported_id(change: WriteRequest, values: dict[Column, Any]) -> str | None:
         return None
     sys_id = values.pop(column)
     if not isinstance(sys_id, str) or not RECORD_ID.fullmatch(sys_id):
-        raise InvalidInput("An id must consist of 1 to 32 lowercase letters and digits.", field="sys_id")
+        raise InvalidInput("An ID must consist of 1 to 32 lowercase letters and digits.", field="sys_id")
     match = GENERATED_ID.fullmatch(sys_id)
     if match is not None and int(match[1]) > time.time() - CLOCK_SKEW_S:
         # A record created at that time could get the same id.
         raise InvalidInput(
-            "The service could still generate this id, because it starts with a future Unix time.", field="sys_id"
+            "This ID starts with a future Unix time, so the service could generate it for a new record.", field="sys_id"
         )
     return sys_id
 

@@ -57,7 +57,7 @@ def can_be_created_by_clients(table: Table) -> bool:
 
 
 def lock_for_change(table: Table) -> None:
-    """Serialise writes to tables where saving one record changes others. Call this before locking the record."""
+    """Serialize writes to tables where saving one record changes others. Call this before locking the record."""
     if table.is_system:
         model_of(table.name).lock_for_change()
 

@@ -36,8 +36,8 @@ def try_password(login: str, password: str, ip: str = "192.0.2.1") -> int:
 
 def request_api_key(login: str, password: str = PASSWORD, **request_options: Any) -> Any:
     """The response of `POST /rest/v1/auth/login`."""
-    values = {"username": login, "password": password}
-    return Client().post(API_SIGN_IN_PATH, values, content_type="application/json", **request_options)
+    credentials = {"username": login, "password": password}
+    return Client().post(API_SIGN_IN_PATH, credentials, content_type="application/json", **request_options)
 
 
 def clock_ahead(seconds: float) -> SimpleNamespace:
@@ -47,10 +47,10 @@ def clock_ahead(seconds: float) -> SimpleNamespace:
 
 def sign_in(login: str, password: str = PASSWORD, **request_options: Any) -> Client:
     """Signs in on the sign-in page and returns the browser."""
-    client = Client()
-    response = client.post("/login/", {"login": login, "password": password}, **request_options)
+    browser = Client()
+    response = browser.post("/login/", {"login": login, "password": password}, **request_options)
     assert response.status_code == 302, response.status_code
-    return client
+    return browser
 
 
 def only_access_key() -> Any:

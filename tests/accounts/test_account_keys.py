@@ -1,4 +1,4 @@
-"""Access keys of the user's own account: created, shown once, revoked."""
+"""Access keys on the account page: created, shown once, revoked."""
 
 import re
 from datetime import timedelta
@@ -18,7 +18,7 @@ SECRET_PATTERN = re.compile(r"sb_[\w-]{43}")
 
 
 def create_key(browser: Client, **form: Any) -> Any:
-    """The page after the redirect."""
+    """Submits the form; returns the page after the redirect."""
     return browser.post(KEYS_PATH, {"name": "script", "days": "90", **form}, follow=True)
 
 
@@ -96,7 +96,7 @@ def test_contained_roles_can_be_chosen(as_sonja: Client, sonja: User):
 
 
 @pytest.mark.parametrize("name", ["admin", "itil"])
-def test_role_of_others_cannot_be_chosen(as_sonja: Client, name: str):
+def test_role_that_the_user_lacks_cannot_be_chosen(as_sonja: Client, name: str):
     page = create_key(as_sonja, scope=[Role.objects.get(name=name).pk])
 
     assert page.status_code == 400
@@ -146,7 +146,7 @@ def test_revoked_key_is_refused(as_bob: Client, bob: User):
 
 
 @pytest.mark.parametrize("sys_id", ["", "1", "x", "nothing-here", "9" * 200])
-def test_key_of_another_user_and_missing_key_are_the_same_404(as_bob: Client, alice: User, settings: Any, sys_id: str):
+def test_key_of_another_user_and_missing_key_give_the_same_404(as_bob: Client, alice: User, settings: Any, sys_id: str):
     secret = access_keys.create_key(alice, "of alice", expires_at=None)
     response = as_bob.post(f"{KEYS_PATH}{sys_id or only_access_key().pk}/revoke/")
 

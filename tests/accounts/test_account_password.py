@@ -43,7 +43,7 @@ def test_sign_in_keys_end_and_named_keys_stay(as_bob: Client, bob: User, alice: 
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("invalid_fields", "message"),
     [
         ({"old_password": "wrong"}, b"The current password is incorrect."),
         ({"old_password": ""}, b"This field is required"),
@@ -56,8 +56,8 @@ def test_sign_in_keys_end_and_named_keys_stay(as_bob: Client, bob: User, alice: 
         ({"new_password1": NEW_PASSWORD + "\x00", "new_password2": NEW_PASSWORD + "\x00"}, b"Null characters"),
     ],
 )
-def test_invalid_input_is_reported_and_changes_nothing(as_bob: Client, change: dict[str, str], message: bytes):
-    page = as_bob.post(PASSWORD_PATH, {**PASSWORD_FORM, **change})
+def test_invalid_input_is_reported_and_changes_nothing(as_bob: Client, invalid_fields: dict[str, str], message: bytes):
+    page = as_bob.post(PASSWORD_PATH, {**PASSWORD_FORM, **invalid_fields})
 
     assert page.status_code == 400
     assert message in page.content

@@ -17,7 +17,7 @@ def test_anonymous_user_is_redirected_to_sign_in(client: Client, db: None):
 
 
 @pytest.mark.parametrize("path", FORM_PATHS)
-def test_get_of_a_form_path_shows_the_page(as_bob: Client, path: str):
+def test_get_of_a_form_path_redirects_to_the_page(as_bob: Client, path: str):
     """A browser requests it after signing in again, or when the page of a submitted form is reloaded."""
     assert as_bob.get(path)["Location"] == "/account/"
 
@@ -38,7 +38,7 @@ def test_page_shows_login_and_roles(as_sonja: Client):
     assert b"sonja" in page.content and b"sso_admin" in page.content
 
 
-def test_profile_change_is_recorded_for_its_user(as_bob: Client, bob: User):
+def test_profile_change_records_the_user_who_made_it(as_bob: Client, bob: User):
     response = as_bob.post("/account/", PROFILE)
 
     assert (response.status_code, response["Location"]) == (302, "/account/")

@@ -16,8 +16,8 @@ from tests.support.users import make_user
 CAST = ("alice", "sonja", "carl", "bob", "ivan", "visitor")
 ROLES = {"alice": "admin", "sonja": "sso_admin", "carl": "collection_admin", "ivan": "itil"}
 ADMIN_LOGINS = ("alice", "sonja", "carl")
-ADMIN_PAGES = sorted(admin.site._registry, key=lambda model: model._meta.label)
-PAGE_IDS = [model._meta.label for model in ADMIN_PAGES]
+ADMIN_MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
+MODEL_LABELS = [model._meta.label for model in ADMIN_MODELS]
 # Actions that no role permits.
 FORBIDDEN_ACTIONS: dict[str, set[str]] = {
     "system.Property": {"add", "delete"},
@@ -41,8 +41,8 @@ def browsers(db: None) -> dict[str, Client]:
     return browsers_by_login
 
 
-def is_permitted(login: str, app: str) -> bool:
-    return ROLES.get(login, "no role") in ("admin", AREA_ROLES.get(app))
+def is_permitted(login: str, app_label: str) -> bool:
+    return ROLES.get(login, "no role") in ("admin", AREA_ROLES.get(app_label))
 
 
 def page_path(model: Any, page: str, *arguments: str) -> str:
@@ -58,59 +58,60 @@ def is_refused(response: Any) -> bool:
 def test_only_some_roles_can_open_the_administration(browsers: dict[str, Client], login: str):
     page = browsers[login].get("/admin/", follow=True)
 
-    expected = 200 if login in ADMIN_LOGINS or login == "visitor" else 403
-    assert page.status_code == expected
+    expected_status = 200 if login in ADMIN_LOGINS or login == "visitor" else 403
+    assert page.status_code == expected_status
     assert (page.request["PATH_INFO"] == "/login/") == (login == "visitor")
 
 
 def test_dashboard_shows_only_permitted_areas(browsers: dict[str, Client]):
     for login in ("sonja", "carl"):
         page = browsers[login].get("/admin/").content.decode()
-        for model in ADMIN_PAGES:
+        for model in ADMIN_MODELS:
             is_shown = f'href="{page_path(model, "changelist")}"' in page
             assert not is_shown or is_permitted(login, model._meta.app_label), (login, model)
         assert "active users" not in page and "records deleted" not in page
 
 
-@pytest.mark.parametrize("model", ADMIN_PAGES, ids=PAGE_IDS)
+@pytest.mark.parametrize("model", ADMIN_MODELS, ids=MODEL_LABELS)
 def test_each_page_requires_its_role(browsers: dict[str, Client], model: Any):
-    forbidden = FORBIDDEN_ACTIONS.get(model._meta.label, set())
+    forbidden_actions = FORBIDDEN_ACTIONS.get(model._meta.label, set())
     for login, browser in browsers.items():
-        is_permitted_here = is_permitted(login, model._meta.app_label)
+        has_permission = is_permitted(login, model._meta.app_label)
         list_page, add_page = browser.get(page_path(model, "changelist")), browser.get(page_path(model, "add"))
         add_response = browser.post(page_path(model, "add"), {})
 
-        assert list_page.status_code == 200 if is_permitted_here else is_refused(list_page), (
+        assert list_page.status_code == 200 if has_permission else is_refused(list_page), (
             login,
             list_page.status_code,
         )
         for response in (add_page, add_response):
-            assert is_refused(response) != (is_permitted_here and "add" not in forbidden), login
+            assert is_refused(response) != (has_permission and "add" not in forbidden_actions), login
 
 
-@pytest.mark.parametrize("model", ADMIN_PAGES, ids=PAGE_IDS)
+@pytest.mark.parametrize("model", ADMIN_MODELS, ids=MODEL_LABELS)
 def test_each_page_has_the_permissions_of_its_area(rf: Any, db: None, model: Any):
-    page = admin.site._registry[model]
-    forbidden = FORBIDDEN_ACTIONS.get(model._meta.label, set())
+    model_admin = admin.site._registry[model]
+    forbidden_actions = FORBIDDEN_ACTIONS.get(model._meta.label, set())
     for login in CAST[:-1]:
         request = rf.get("/")
         request.user = make_user(login, *([ROLES[login]] if login in ROLES else []))
-        is_permitted_here = is_permitted(login, model._meta.app_label)
-        permissions = page.get_model_perms(request)
+        has_permission = is_permitted(login, model._meta.app_label)
+        permissions = model_admin.get_model_perms(request)
 
         assert permissions == {
-            verb: is_permitted_here and verb not in forbidden for verb in ("add", "change", "delete", "view")
-        } | {"view": is_permitted_here}, login
-        assert not is_permitted_here or all(
-            has_same_view_permission(page, request, inline) for inline in page.get_inline_instances(request)
+            action: has_permission and action not in forbidden_actions for action in ("add", "change", "delete", "view")
+        } | {"view": has_permission}, login
+        assert not has_permission or all(
+            has_same_view_permission(model_admin, request, inline)
+            for inline in model_admin.get_inline_instances(request)
         )
 
 
-def has_same_view_permission(page: Any, request: Any, inline: Any) -> bool:
-    return bool(inline.has_view_permission(request) == page.has_view_permission(request))
+def has_same_view_permission(model_admin: Any, request: Any, inline: Any) -> bool:
+    return bool(inline.has_view_permission(request) == model_admin.has_view_permission(request))
 
 
-RECORDS = {
+RECORD_FACTORIES = {
     "accounts.User": lambda: User.objects.create_user("target"),
     "accounts.Role": lambda: Role.objects.create(name="target"),
     "accounts.Group": lambda: Group.objects.create(name="target"),
@@ -118,34 +119,34 @@ RECORDS = {
 }
 
 
-@pytest.mark.parametrize("label", RECORDS)
+@pytest.mark.parametrize("label", RECORD_FACTORIES)
 @pytest.mark.parametrize("login", ["sonja", "carl", "bob", "ivan", "visitor"])
-def test_users_cannot_be_reached_without_the_role(browsers: dict[str, Client], label: str, login: str):  # X25
+def test_account_records_cannot_be_reached_without_the_role(browsers: dict[str, Client], label: str, login: str):  # X25
     """Every path of the model, by GET and POST, with an existing record."""
     model = apps.get_model(label)
-    record = RECORDS[label]()
-    count = model.objects.count()
-    for path in change_paths(model, record.pk):
+    record = RECORD_FACTORIES[label]()
+    count_before = model.objects.count()
+    for path in admin_paths(model, record.pk):
         for response in (browsers[login].get(path), browsers[login].post(path, {"name": "taken", "post": "yes"})):
             assert is_refused(response) or response.status_code == 404, path
 
-    assert model.objects.count() == count
+    assert model.objects.count() == count_before
     assert "target" in str(record.refreshed())
 
 
-def change_paths(model: Any, pk: str) -> Iterator[str]:
+def admin_paths(model: Any, pk: str) -> Iterator[str]:
     """Every path of the admin pages of a model, including its actions."""
-    for entry in admin.site._registry[model].get_urls():
-        if isinstance(entry, URLPattern) and entry.name:
+    for url_pattern in admin.site._registry[model].get_urls():
+        if isinstance(url_pattern, URLPattern) and url_pattern.name:
             for arguments in ((), (pk,), (pk, "1")):
                 try:
-                    yield reverse(f"admin:{entry.name}", args=arguments)
+                    yield reverse(f"admin:{url_pattern.name}", args=arguments)
                 except NoReverseMatch:
                     continue
 
 
-def test_routes_are_collected(db: None):
-    paths = list(change_paths(User, "1"))
+def test_admin_paths_are_collected(db: None):
+    paths = list(admin_paths(User, "1"))
 
     assert {"/admin/accounts/user/1/password/", "/admin/accounts/user/1/history/"} <= set(paths)
     assert len(paths) >= 7
@@ -163,7 +164,7 @@ def test_reference_search_shows_only_permitted_records(browsers: dict[str, Clien
 
 
 @pytest.mark.parametrize("model", [Session, FailedAttempts, UserRole, UserGroup])
-def test_sessions_and_counters_are_not_registered(model: Any):  # X24
+def test_internal_models_are_not_registered(model: Any):  # X24
     assert model not in admin.site._registry
 
 
@@ -173,7 +174,7 @@ def test_history_tables_are_not_registered():
 
 def test_save_as_new_is_disabled():  # X25
     """Saving as new would require only the add permission, and copy columns that the form does not show."""
-    assert not [page for page in admin.site._registry.values() if page.save_as]
+    assert not [model_admin for model_admin in admin.site._registry.values() if model_admin.save_as]
 
 
 def test_menu_search_depends_on_roles(browsers: dict[str, Client]):

@@ -57,8 +57,8 @@ def test_key_is_shown_once_after_every_save_button(as_alice: Client, bob: User, 
 def test_reloading_the_page_creates_no_second_key(as_alice: Client, bob: User):
     page = create_key(as_alice, bob)
 
-    shown_path, _ = page.redirect_chain[-1]
-    assert shown_secrets(as_alice.get(shown_path)) == []
+    redirect_path, _ = page.redirect_chain[-1]
+    assert shown_secrets(as_alice.get(redirect_path)) == []
     assert AccessKey.objects.count() == 1
 
 
@@ -73,16 +73,16 @@ def test_hash_is_never_shown(as_alice: Client, bob: User):
     access_keys.create_key(bob, "script", expires_at=None)
     key = only_access_key()
 
-    for page in (LIST_PATH, key_page_path(key), key_page_path(key, "history"), key_page_path(key, "delete")):
-        content = as_alice.get(page).content.decode()
+    for path in (LIST_PATH, key_page_path(key), key_page_path(key, "history"), key_page_path(key, "delete")):
+        content = as_alice.get(path).content.decode()
         assert key.prefix in content or key.name in content
         assert key.digest not in content
 
 
 def test_scope_and_lifetime_can_be_chosen(as_alice: Client, alice: User):
     expires_at = timezone.now() + timedelta(days=1)
-    values = {"expires_at_0": f"{expires_at:%Y-%m-%d}", "expires_at_1": "12:00:00"}
-    (secret,) = shown_secrets(create_key(as_alice, alice, scope=[Role.objects.get(name="itil").pk], **values))
+    expiry_fields = {"expires_at_0": f"{expires_at:%Y-%m-%d}", "expires_at_1": "12:00:00"}
+    (secret,) = shown_secrets(create_key(as_alice, alice, scope=[Role.objects.get(name="itil").pk], **expiry_fields))
 
     assert get_me(bearer_auth(secret)).json()["roles"] == ["itil"]
     assert only_access_key().expires_at.date() == expires_at.date()
@@ -117,12 +117,12 @@ def test_scope_can_be_narrowed_later(as_alice: Client, alice: User):
     assert get_me(bearer_auth(secret)).json()["roles"] == ["itil"]
 
 
-@pytest.mark.parametrize("from_list", [True, False])
-def test_deleting_revokes_the_key(as_alice: Client, bob: User, from_list: bool):
+@pytest.mark.parametrize("is_deleted_from_list", [True, False])
+def test_deleting_revokes_the_key(as_alice: Client, bob: User, is_deleted_from_list: bool):
     secret = access_keys.create_key(bob, "script", expires_at=None)
     assert get_me(bearer_auth(secret)).status_code == 200
     key = only_access_key()
-    if from_list:
+    if is_deleted_from_list:
         as_alice.post(LIST_PATH, {"action": "delete_selected", "_selected_action": key.pk, "post": "yes"})
     else:
         as_alice.post(key_page_path(key, "delete"), {"post": "yes"})
@@ -130,7 +130,7 @@ def test_deleting_revokes_the_key(as_alice: Client, bob: User, from_list: bool):
     assert get_me(bearer_auth(secret)).status_code == 401
 
 
-def test_confirmation_explains_revoking(as_alice: Client, bob: User):
+def test_confirmation_page_explains_revoking(as_alice: Client, bob: User):
     for name in ("script", "other"):
         access_keys.create_key(bob, name, expires_at=None)
     key, other_key = AccessKey.objects.order_by("sys_id")
@@ -141,10 +141,10 @@ def test_confirmation_explains_revoking(as_alice: Client, bob: User):
     page = as_alice.get(key_page_path(key, "delete")).content.decode()
     assert page.count("Revoke this key?") == 2, "in the title and on the page"
     assert "“script”" in page and "of bob, never used" in page
-    assert "Scripts that use it will stop working within a second. It cannot be restored." in page
+    assert "Scripts that use this key will stop working within a second. This cannot be undone." in page
     form = {"action": "delete_selected", "_selected_action": [key.pk, other_key.pk]}
     page = as_alice.post(LIST_PATH, form).content.decode()
-    assert "Scripts that use them will stop working within a second. They cannot be restored." in page
+    assert "Scripts that use these keys will stop working within a second. This cannot be undone." in page
     assert "“script”" in page and "“other”" in page and AccessKey.objects.count() == 2
 
     assert (
@@ -163,7 +163,7 @@ def test_key_name_is_escaped(as_alice: Client, bob: User):
 
 
 @pytest.mark.parametrize(
-    ("entered", "message"),
+    ("expiry_fields", "message"),
     [
         (
             {"expires_at_0": "31.12.2030", "expires_at_1": "12:00"},
@@ -175,7 +175,7 @@ def test_key_name_is_escaped(as_alice: Client, bob: User):
         ),
     ],
 )
-def test_invalid_expiry_date_names_the_format(as_alice: Client, bob: User, entered: dict[str, str], message: str):
-    page = create_key(as_alice, bob, **entered)
+def test_expiry_date_error_states_the_format(as_alice: Client, bob: User, expiry_fields: dict[str, str], message: str):
+    page = create_key(as_alice, bob, **expiry_fields)
 
     assert message in page.content.decode() and not AccessKey.objects.exists()

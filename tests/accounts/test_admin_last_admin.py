@@ -45,11 +45,11 @@ def is_admin(user: User) -> bool:
 
 @every_removal
 def test_last_administrator_cannot_be_removed(as_alice: Client, alice: User, remove_administrator: Removal):
-    version = alice.sys_version
+    version_before = alice.sys_version
     response = remove_administrator(as_alice, alice)
 
     assert is_admin(alice)
-    assert alice.refreshed().sys_version == version
+    assert alice.refreshed().sys_version == version_before
     assert not LogEntry.objects.exists() and not DeletionLogEntry.objects.exists(), (
         "nothing changed and nothing was logged"
     )
@@ -74,8 +74,8 @@ def test_inactive_administrator_does_not_count(as_alice: Client, alice: User, re
 
 @every_removal
 def test_administrator_through_another_role_counts(as_alice: Client, alice: User, remove_administrator: Removal):
-    admin = Role.objects.get(name="admin")
-    outer = Role.objects.create(name="outer", contains=[Role.objects.create(name="inner", contains=[admin.pk]).pk])
+    admin_role = Role.objects.get(name="admin")
+    outer = Role.objects.create(name="outer", contains=[Role.objects.create(name="inner", contains=[admin_role.pk]).pk])
     UserRole.objects.create(user=make_user("anna"), role=outer)
     remove_administrator(as_alice, alice)
 
@@ -133,12 +133,12 @@ def test_two_concurrent_removals_leave_one_administrator():
         finally:
             connection.close()
 
-    with ThreadPoolExecutor(2) as threads:
-        assert sorted(threads.map(remove_own_role, admins)) == [False, True]
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(remove_own_role, admins)) == [False, True]
     assert UserRole.objects.filter(role__name="admin").count() == 1
 
 
-def test_api_answers_with_conflict(alice: User):
+def test_removing_the_last_administrator_raises_conflict(alice: User):
     with pytest.raises(Conflict) as exc_info, ensure_admin_remains():
         UserRole.objects.filter(user=alice).delete()
 
@@ -148,7 +148,7 @@ def test_api_answers_with_conflict(alice: User):
 
 
 def test_changes_are_allowed_without_any_administrator(bob: User):
-    """As after a restore: the check must not block changes if there is no administrator to protect."""
+    """For example after a restore: the check must not block changes if there is no administrator to protect."""
     with ensure_admin_remains():
         bob.first_name = "Robert"
         bob.save()

@@ -99,7 +99,7 @@ def test_custom_role_can_be_renamed_and_deleted(as_alice: Client):
     assert not Role.objects.filter(pk=role.pk).exists()
 
 
-def test_deleting_from_the_list_updates_key_scopes(as_alice: Client, alice: User):
+def test_deleting_every_role_of_a_key_from_the_list_deletes_the_key(as_alice: Client, alice: User):
     role_ids = [Role.objects.create(name=name).pk for name in ("one", "two")]
     access_keys.create_key(alice, "both", expires_at=None, scope=role_ids)
     as_alice.post("/admin/accounts/role/", {"action": "delete_selected", "_selected_action": role_ids, "post": "yes"})
@@ -111,14 +111,14 @@ def test_deleting_from_the_list_updates_key_scopes(as_alice: Client, alice: User
 def test_names_are_escaped(as_alice: Client):
     role = Role.objects.create(name="<script>alert(1)</script>", description="<script>alert(2)</script>")
 
-    for page in (
+    for path in (
         "/admin/accounts/role/",
         role_page_path(role),
         role_page_path(role, "delete"),
         role_page_path(role, "history"),
     ):
-        content = as_alice.get(page).content
-        assert b"<script>alert" not in content and b"alert(1)" in content, page
+        content = as_alice.get(path).content
+        assert b"<script>alert" not in content and b"alert(1)" in content, path
 
 
 @pytest.mark.parametrize("name", ["Service Desk", "servicedesk", "service  desk"])
@@ -135,17 +135,17 @@ def test_role_with_a_different_name_gets_no_warning(as_alice: Client):
 
 
 def test_page_explains_why_a_shipped_role_cannot_be_deleted(as_alice: Client):
-    reason = "cannot be renamed or deleted"
+    explanation = "cannot be renamed or deleted"
 
-    assert reason in as_alice.get(role_page_path(Role.objects.get(name="admin"))).content.decode()
-    assert reason not in as_alice.get(role_page_path(Role.objects.create(name="desk"))).content.decode()
+    assert explanation in as_alice.get(role_page_path(Role.objects.get(name="admin"))).content.decode()
+    assert explanation not in as_alice.get(role_page_path(Role.objects.create(name="desk"))).content.decode()
 
 
 def test_page_explains_that_admin_includes_every_role(as_alice: Client, as_bob: Client, bob: User):
-    admin, itil = Role.objects.get(name="admin"), Role.objects.get(name="itil")
-    assert ADMIN_ROLE_HELP in as_alice.get(f"/admin/accounts/role/{admin.pk}/change/").content.decode()
-    assert ADMIN_ROLE_HELP not in as_alice.get(f"/admin/accounts/role/{itil.pk}/change/").content.decode()
+    admin_role, itil_role = Role.objects.get(name="admin"), Role.objects.get(name="itil")
+    assert ADMIN_ROLE_HELP in as_alice.get(f"/admin/accounts/role/{admin_role.pk}/change/").content.decode()
+    assert ADMIN_ROLE_HELP not in as_alice.get(f"/admin/accounts/role/{itil_role.pk}/change/").content.decode()
 
-    UserRole.objects.create(user=bob, role=itil)
+    UserRole.objects.create(user=bob, role=itil_role)
     assert "admin includes all roles" in as_alice.get("/account/").content.decode()
     assert "includes all roles" not in as_bob.get("/account/").content.decode()

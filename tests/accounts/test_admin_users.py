@@ -13,14 +13,12 @@ from accounts.models import AccessKey, Group, Role, Session, User, UserGroup, Us
 from system import properties
 from system.models import DeletionLogEntry
 from system.records import acting_user
-from tests.accounts.admin_forms import existing_rows, inline_rows, submit_user_form, user_page_path
+from tests.accounts.admin_forms import inline_form, stored_rows, submit_user_form, user_page_path
 from tests.accounts.callers import ME_PATH, bearer_auth, get_me, sign_in, try_password
 from tests.support.users import PASSWORD, make_user
 
 NEW_PASSWORD = "another horse 43"
-
-
-EMPTY_INLINES = {**inline_rows("grants", [], []), **inline_rows("memberships", [], [])}
+EMPTY_INLINES = {**inline_form("grants", [], []), **inline_form("memberships", [], [])}
 
 
 def form_errors(page: Any) -> str:
@@ -105,12 +103,12 @@ def test_columns_can_be_changed_and_sessions_stay(as_alice: Client, bob: User):
 
 @pytest.mark.parametrize("column", ["password", "last_login", "sys_id", "sys_created_by", "sys_version", "source"])
 def test_read_only_columns_are_ignored(as_alice: Client, bob: User, column: str):
-    names = ("password", "last_login", "sys_id", "sys_created_by")
-    columns_before = User.objects.values(*names).get(login="bob")
+    column_names = ("password", "last_login", "sys_id", "sys_created_by")
+    columns_before = User.objects.values(*column_names).get(login="bob")
     form: dict[str, Any] = {column: "12345"}
     submit_user_form(as_alice, bob, **form)
 
-    assert User.objects.values(*names).get(login="bob") == columns_before
+    assert User.objects.values(*column_names).get(login="bob") == columns_before
     assert bob.refreshed().sys_version == 1
 
 
@@ -151,8 +149,8 @@ def test_duplicate_role_is_reported(as_alice: Client, bob: User):
 
 def test_removed_new_row_is_ignored(as_alice: Client, bob: User):
     row = {"role": Role.objects.get(name="itil").pk, "user": bob.pk}
-    form = {"login": "bob", "active": "on", **inline_rows("memberships", [], [])}
-    form |= inline_rows("grants", [], [{**row, "DELETE": "on"}, row, {"role": "", "user": bob.pk}])
+    form = {"login": "bob", "active": "on", **inline_form("memberships", [], [])}
+    form |= inline_form("grants", [], [{**row, "DELETE": "on"}, row, {"role": "", "user": bob.pk}])
 
     assert as_alice.post(user_page_path(bob.pk, "change"), form).status_code == 302
     assert bob.grants.count() == 1
@@ -163,17 +161,17 @@ def test_new_user_can_get_each_role_once(as_alice: Client):
     form = {"login": "dora", "usable_password": "false", **EMPTY_INLINES}
 
     assert "more than once" in form_errors(
-        as_alice.post(user_page_path("add"), {**form, **inline_rows("grants", [], [row, row])})
+        as_alice.post(user_page_path("add"), {**form, **inline_form("grants", [], [row, row])})
     )
-    assert as_alice.post(user_page_path("add"), {**form, **inline_rows("grants", [], [row])}).status_code == 302
+    assert as_alice.post(user_page_path("add"), {**form, **inline_form("grants", [], [row])}).status_code == 302
     assert User.objects.get(login="dora").role_names == {"itil"}
 
 
 def test_role_granted_by_another_administrator_is_reported(as_alice: Client, bob: User):
     """The role was granted after the page had been opened."""
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
-    form = {"login": "bob", "active": "on", **inline_rows("memberships", [], [])}
-    form |= inline_rows("grants", [], [{"role": Role.objects.get(name="itil").pk, "user": bob.pk}])
+    form = {"login": "bob", "active": "on", **inline_form("memberships", [], [])}
+    form |= inline_form("grants", [], [{"role": Role.objects.get(name="itil").pk, "user": bob.pk}])
     page = as_alice.post(user_page_path(bob.pk, "change"), form)
 
     assert "The same role was added more than once." in form_errors(page)
@@ -192,23 +190,23 @@ def test_stored_grant_cannot_change_its_role(as_alice: Client, bob: User, alice:
     """Exchanging the roles of two grants would violate the unique constraint."""
     for name in ("itil", "monitoring"):
         UserRole.objects.create(user=bob, role=Role.objects.get(name=name))
-    rows = existing_rows(bob.grants)
+    rows = stored_rows(bob.grants)
     for row, name in zip(rows, ("monitoring", "itil"), strict=True):
         row |= {"role": Role.objects.get(name=name).pk, "user": alice.pk, "source": "provider"}
-    form = {"login": "bob", "active": "on", **inline_rows("grants", rows, []), **inline_rows("memberships", [], [])}
+    form = {"login": "bob", "active": "on", **inline_form("grants", rows, []), **inline_form("memberships", [], [])}
     grants_before = list(UserRole.objects.order_by("sys_id").values())
 
     assert as_alice.post(user_page_path(bob.pk, "change"), form).status_code == 302
     assert list(UserRole.objects.order_by("sys_id").values()) == grants_before
 
 
-def test_grant_of_another_user_cannot_be_changed_here(as_alice: Client, bob: User, sonja: User):
-    foreign_grant = {"sys_id": sonja.grants.get().pk, "user": bob.pk, "DELETE": "on"}
+def test_grant_of_another_user_cannot_be_changed_on_this_page(as_alice: Client, bob: User, sonja: User):
+    grant_of_sonja = {"sys_id": sonja.grants.get().pk, "user": bob.pk, "DELETE": "on"}
     form = {
         "login": "bob",
         "active": "on",
-        **inline_rows("grants", [foreign_grant], []),
-        **inline_rows("memberships", [], []),
+        **inline_form("grants", [grant_of_sonja], []),
+        **inline_form("memberships", [], []),
     }
 
     as_alice.post(user_page_path(bob.pk, "change"), form)
@@ -218,8 +216,8 @@ def test_grant_of_another_user_cannot_be_changed_here(as_alice: Client, bob: Use
 
 def test_duplicate_group_is_reported(as_alice: Client, bob: User):
     group = Group.objects.create(name="Desk")
-    form = {"login": "bob", "active": "on", **inline_rows("grants", [], [])}
-    form |= inline_rows("memberships", [], [{"group": group.pk, "user": bob.pk}] * 2)
+    form = {"login": "bob", "active": "on", **inline_form("grants", [], [])}
+    form |= inline_form("memberships", [], [{"group": group.pk, "user": bob.pk}] * 2)
 
     assert "duplicate" in form_errors(as_alice.post(user_page_path(bob.pk, "change"), form))
     assert not UserGroup.objects.exists()
@@ -228,7 +226,7 @@ def test_duplicate_group_is_reported(as_alice: Client, bob: User):
 def test_duplicate_member_is_reported(as_alice: Client, bob: User):
     group = Group.objects.create(name="Desk")
     UserGroup.objects.create(user=bob, group=group)
-    form = {"name": "Desk", "active": "on", **inline_rows("memberships", [], [{"group": group.pk, "user": bob.pk}])}
+    form = {"name": "Desk", "active": "on", **inline_form("memberships", [], [{"group": group.pk, "user": bob.pk}])}
 
     assert "The same user was added more than once." in form_errors(
         as_alice.post(f"/admin/accounts/group/{group.pk}/change/", form)
@@ -267,7 +265,7 @@ def test_administrator_can_remove_a_password(as_alice: Client, bob: User):
     assert browser.get(ME_PATH).status_code == 401
 
 
-def test_setting_ones_own_password_keeps_only_the_current_session(alice: User):
+def test_setting_your_own_password_keeps_only_the_current_session(alice: User):
     browser, other_browser = sign_in("alice"), sign_in("alice")
     set_password(browser, alice)
 
@@ -282,15 +280,15 @@ def test_weak_password_changes_nothing(as_alice: Client, bob: User):
     assert try_password("bob", PASSWORD) == 200 and browser.get(ME_PATH).status_code == 200
 
 
-def test_password_similar_to_the_login_is_refused(as_alice: Client):
+def test_password_similar_to_a_user_attribute_is_refused(as_alice: Client):
     lena = make_user("lena.bergstrom", first_name="Magdalena", email="info@bergwerk.example")
 
-    for similar_password, login in (
+    for similar_password, attribute in (
         ("lena.bergstrom", "login"), ("lenabergstrom", "login"), ("magdalena123", "first name"),
         ("bergwerk2026", "email"),
     ):  # fmt: skip
         message = form_errors(set_password(as_alice, lena, password1=similar_password, password2=similar_password))
-        assert f"The password is too similar to the {login}." in message
+        assert f"The password is too similar to the {attribute}." in message
     assert (
         set_password(as_alice, lena, password1="lena likes staples", password2="lena likes staples").status_code == 302
     )
@@ -341,7 +339,7 @@ class TestSharedEmail:
     @pytest.mark.parametrize("button", ["_save", "_continue"])
     def test_saving_warns(self, as_alice: Client, bob: User, button: str):
         dora = make_user("dora")
-        assert "only account" not in as_alice.get(user_page_path(dora.pk, "change")).content.decode()
+        assert "have the same email" not in as_alice.get(user_page_path(dora.pk, "change")).content.decode()
         columns: dict[str, Any] = {"email": "bob@example.com", button: "1"}
         response = submit_user_form(as_alice, dora, **columns)
         page = as_alice.get(response["Location"]).content.decode()
@@ -351,7 +349,7 @@ class TestSharedEmail:
     def test_comparison_follows_the_case_property(self, as_alice: Client, bob: User):
         make_user("dora", email="BOB@example.com")
         path = user_page_path(bob.pk, "change")
-        assert "only account" not in as_alice.get(path).content.decode()
+        assert "have the same email" not in as_alice.get(path).content.decode()
         properties.put(properties.CASE_SENSITIVE, "false")
 
         assert "same email: dora." in as_alice.get(path).content.decode()
@@ -359,7 +357,7 @@ class TestSharedEmail:
     def test_empty_emails_are_not_compared(self, as_alice: Client):
         user, _ = make_user("one"), make_user("two")
 
-        assert "only account" not in as_alice.get(user_page_path(user.pk, "change")).content.decode()
+        assert "have the same email" not in as_alice.get(user_page_path(user.pk, "change")).content.decode()
 
 
 def test_page_shows_who_granted_a_role(as_alice: Client, alice: User, bob: User):
@@ -402,8 +400,8 @@ class TestSimilarUsers:
         form = {
             "login": "BOB",
             "usable_password": "false",
-            **inline_rows("grants", [], []),
-            **inline_rows("memberships", [], []),
+            **inline_form("grants", [], []),
+            **inline_form("memberships", [], []),
         }
         page = as_alice.post(user_page_path("add"), form, follow=True).content.decode()
 
@@ -411,9 +409,9 @@ class TestSimilarUsers:
 
 
 def test_form_explains_users_without_a_password(as_alice: Client):
-    text = as_alice.get(user_page_path("add")).content.decode()
+    page = as_alice.get(user_page_path("add")).content.decode()
 
-    assert "LDAP" not in text and "sign in only through an identity provider" in text
+    assert "LDAP" not in page and "sign in only through an identity provider" in page
 
 
 def test_deletion_page_lists_the_records_to_be_deleted(as_alice: Client, alice: User, bob: User):
@@ -429,13 +427,13 @@ def test_deletion_page_lists_the_records_to_be_deleted(as_alice: Client, alice: 
 
 
 def test_user_page_links_to_the_password_form(as_alice: Client, bob: User):
-    def password_text() -> str:
+    def user_page_text() -> str:
         return " ".join(strip_tags(as_alice.get(user_page_path(bob.pk, "change")).content.decode()).split())
 
-    assert "set · change it" in password_text()
+    assert "set · change it" in user_page_text()
     bob.set_unusable_password()
     bob.save()
-    assert "not set · set one" in password_text()
+    assert "not set · set one" in user_page_text()
 
 
 def test_administration_uses_the_sign_out_of_the_service(as_alice: Client):

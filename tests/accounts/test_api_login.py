@@ -69,12 +69,12 @@ def test_concurrent_sign_ins_keep_the_key_limit(monkeypatch: Any):
     for _ in range(20):
         access_keys.create_login_key(bob)
     barrier = threading.Barrier(2)
-    generate_secret = AccessKey.generate_secret
+    original_generate_secret = AccessKey.generate_secret
 
-    def generate_together(self: AccessKey) -> str:
+    def wait_and_generate(self: AccessKey) -> str:
         with contextlib.suppress(threading.BrokenBarrierError):  # expected: the first thread holds a lock
             barrier.wait(timeout=0.3)
-        return generate_secret(self)
+        return original_generate_secret(self)
 
     def sign_in(_: int) -> str:
         try:
@@ -82,9 +82,9 @@ def test_concurrent_sign_ins_keep_the_key_limit(monkeypatch: Any):
         finally:
             connection.close()
 
-    monkeypatch.setattr(AccessKey, "generate_secret", generate_together)
-    with ThreadPoolExecutor(2) as threads:
-        new_keys = list(threads.map(sign_in, range(2)))
+    monkeypatch.setattr(AccessKey, "generate_secret", wait_and_generate)
+    with ThreadPoolExecutor(2) as pool:
+        new_keys = list(pool.map(sign_in, range(2)))
     assert AccessKey.objects.count() == 20
     assert [get_me(bearer_auth(key)).status_code for key in new_keys] == [200, 200], "the newest keys are kept"
 
@@ -142,7 +142,7 @@ def test_only_post_is_allowed(client: Client, bob: User):
     assert client.get(API_SIGN_IN_PATH, {"username": "bob", "password": PASSWORD}).status_code == 405
 
 
-def test_wrong_password_is_401_with_a_challenge(bob: User):
+def test_wrong_password_gives_401_with_a_challenge(bob: User):
     response = request_api_key("bob", "wrong")
 
     assert response.status_code == 401
@@ -177,9 +177,9 @@ def test_ten_wrong_passwords_lead_to_429(bob: User):
     assert 0 < int(response["Retry-After"]) <= 900
 
 
-def test_unknown_name_in_the_body_is_ignored(bob: User, client: Client):
+def test_unknown_field_in_the_body_is_ignored(bob: User, client: Client):
     """Some clients send additional fields, which must not change the permissions of the key."""
-    values: dict[str, Any] = {"username": "bob", "password": PASSWORD, "scope": [], "kind": "named", "expires_at": None}
+    body: dict[str, Any] = {"username": "bob", "password": PASSWORD, "scope": [], "kind": "named", "expires_at": None}
 
-    assert client.post(API_SIGN_IN_PATH, values, content_type="application/json").status_code == 200
+    assert client.post(API_SIGN_IN_PATH, body, content_type="application/json").status_code == 200
     assert only_access_key().kind == AccessKey.KIND_LOGIN

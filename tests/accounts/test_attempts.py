@@ -126,7 +126,7 @@ def test_new_window_counts_from_one(bob: User):
 
 
 @pytest.mark.parametrize(
-    ("first_ip", "second_ip", "is_same_counter"),
+    ("first_ip", "second_ip", "shares_counter"),
     [
         ("2001:db8:0:1::1", "2001:db8:0:1:ffff::2", True),
         ("2001:db8:0:1::1", "2001:db8:0:2::1", False),
@@ -136,11 +136,11 @@ def test_new_window_counts_from_one(bob: User):
     ],
 )
 def test_ipv6_callers_are_counted_by_network_and_mapped_addresses_as_ipv4(
-    bob: User, first_ip: str, second_ip: str, is_same_counter: bool
+    bob: User, first_ip: str, second_ip: str, shares_counter: bool
 ):
     record_failures(ip=first_ip)
 
-    assert try_password("bob", "wrong", second_ip) == (429 if is_same_counter else 401)
+    assert try_password("bob", "wrong", second_ip) == (429 if shares_counter else 401)
 
 
 def test_forged_address_is_ignored(bob: User):
@@ -157,13 +157,13 @@ def test_forged_address_is_ignored(bob: User):
 def test_callers_behind_a_trusted_proxy_are_counted_separately(bob: User, settings: Any):
     settings.TRUSTED_PROXIES = (ipaddress.ip_network("10.0.0.0/8"),)
 
-    def through_proxy(caller: str, password: str, proxy: str = "10.0.0.1") -> int:
-        response = get_me({**basic_auth("bob", password), "X-Forwarded-For": f"198.51.100.1, {caller}"}, ip=proxy)
+    def try_through_proxy(caller_ip: str, password: str, proxy_ip: str = "10.0.0.1") -> int:
+        response = get_me({**basic_auth("bob", password), "X-Forwarded-For": f"198.51.100.1, {caller_ip}"}, ip=proxy_ip)
         return int(response.status_code)
 
-    assert [through_proxy(IP, f"wrong {number}") for number in range(11)] == [401] * 10 + [429]
-    assert through_proxy(IP, PASSWORD, proxy="::ffff:10.0.0.1") == 429, "the mapped address is the same proxy"
-    assert through_proxy(OTHER_IP, PASSWORD) == 200
+    assert [try_through_proxy(IP, f"wrong {number}") for number in range(11)] == [401] * 10 + [429]
+    assert try_through_proxy(IP, PASSWORD, proxy_ip="::ffff:10.0.0.1") == 429, "the mapped address is the same proxy"
+    assert try_through_proxy(OTHER_IP, PASSWORD) == 200
 
 
 def test_unreadable_addresses_share_one_counter(bob: User):
@@ -199,18 +199,18 @@ def test_no_login_or_address_is_stored(bob: User):
 
 
 def test_dashboard_shows_the_number_of_locked_logins(as_alice: Client, bob: User):
-    def people_tile() -> str:
+    def people_tile_text() -> str:
         (tile,) = [tile for tile in as_alice.get("/admin/").context["tiles"] if tile.title == "People"]
         return str(tile.description)
 
     record_failures("bob", count=MAX_FAILURES_PER_LOGIN_AND_ADDRESS - 1)
-    assert "locked" not in people_tile(), "neither the login nor the address has reached its limit"
+    assert "locked" not in people_tile_text(), "neither the login nor the address has reached its limit"
     record_failures("bob", count=1)
-    assert people_tile().endswith(". 1 login is locked out.")
+    assert people_tile_text().endswith(". 1 login is locked out.")
     record_failures("nobody", count=MAX_FAILURES_PER_LOGIN_AND_ADDRESS)
-    assert people_tile().endswith("2 logins are locked out."), "logins without a user count too"
+    assert people_tile_text().endswith("2 logins are locked out."), "logins without a user count too"
     let_time_pass(timedelta(minutes=16))
-    assert "locked" not in people_tile()
+    assert "locked" not in people_tile_text()
 
 
 class TestFullDisk:
@@ -218,12 +218,12 @@ class TestFullDisk:
 
     @pytest.fixture(autouse=True)
     def full_disk(self, monkeypatch: Any) -> None:
-        def fail(*_: Any, **__: Any) -> None:
+        def raise_disk_full(*_: Any, **__: Any) -> None:
             raise OperationalError from psycopg.errors.DiskFull()
 
-        monkeypatch.setattr(login_attempts, "_count_attempt", fail)
-        monkeypatch.setattr("django.db.models.query.QuerySet.update", fail)
-        monkeypatch.setattr("django.db.models.query.QuerySet.delete", fail)
+        monkeypatch.setattr(login_attempts, "_count_attempt", raise_disk_full)
+        monkeypatch.setattr("django.db.models.query.QuerySet.update", raise_disk_full)
+        monkeypatch.setattr("django.db.models.query.QuerySet.delete", raise_disk_full)
         monkeypatch.setattr(login_attempts, "MEMORY_COUNTERS", login_attempts.MemoryCounters())
 
     def test_correct_password_and_key_are_accepted(self, bob: User):
@@ -250,9 +250,9 @@ class TestFullDisk:
         assert len(login_attempts.MEMORY_COUNTERS.counters) == 3, "a, b and the address"
 
     def test_other_database_errors_are_not_hidden(self, bob: User, monkeypatch: Any):
-        def fail(*_: Any, **__: Any) -> None:
+        def raise_shutdown(*_: Any, **__: Any) -> None:
             raise OperationalError from psycopg.errors.AdminShutdown()
 
-        monkeypatch.setattr(login_attempts, "_count_attempt", fail)
+        monkeypatch.setattr(login_attempts, "_count_attempt", raise_shutdown)
 
         assert try_password("bob", PASSWORD) == 503

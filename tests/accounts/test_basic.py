@@ -11,29 +11,29 @@ from tests.accounts.callers import basic_auth, get_me
 from tests.support.users import PASSWORD, make_user
 
 
-def basic_header(pair: bytes) -> str:
-    return base64.b64encode(pair).decode()
+def encode_base64(credentials: bytes) -> str:
+    return base64.b64encode(credentials).decode()
 
 
-RIGHT_CREDENTIALS = basic_header(f"bob:{PASSWORD}".encode())
+VALID_CREDENTIALS = encode_base64(f"bob:{PASSWORD}".encode())
 
 MALFORMED_HEADERS = {
     "nothing after the scheme": "Basic",
     "only spaces": "Basic    ",
-    "no colon": "Basic " + basic_header(b"bob"),
-    "no login": "Basic " + basic_header(f":{PASSWORD}".encode()),
-    "no password": "Basic " + basic_header(b"bob:"),
+    "no colon": "Basic " + encode_base64(b"bob"),
+    "no login": "Basic " + encode_base64(f":{PASSWORD}".encode()),
+    "no password": "Basic " + encode_base64(b"bob:"),
     "not base64": "Basic !!!!",
-    "base64 without its end": "Basic " + RIGHT_CREDENTIALS.rstrip("=")[:-1],
-    "base64 with more behind it": f"Basic {RIGHT_CREDENTIALS} x",
-    "not ASCII": f"Basic {RIGHT_CREDENTIALS}\xe9",
-    "not UTF-8 inside": "Basic " + basic_header(b"bob:\xff\xfe"),
-    "NUL in the password": "Basic " + basic_header(f"bob:{PASSWORD}\x00".encode()),
-    "NUL in the login": "Basic " + basic_header(f"bob\x00:{PASSWORD}".encode()),
-    "a scheme of its own": f"Basics {RIGHT_CREDENTIALS}",
-    "a tab after the scheme": f"Basic\t{RIGHT_CREDENTIALS}",
-    "another scheme": f"Digest {RIGHT_CREDENTIALS}",
-    "no scheme": RIGHT_CREDENTIALS,
+    "truncated base64": "Basic " + VALID_CREDENTIALS.rstrip("=")[:-1],
+    "text after the base64": f"Basic {VALID_CREDENTIALS} x",
+    "not ASCII": f"Basic {VALID_CREDENTIALS}\xe9",
+    "not UTF-8": "Basic " + encode_base64(b"bob:\xff\xfe"),
+    "NUL in the password": "Basic " + encode_base64(f"bob:{PASSWORD}\x00".encode()),
+    "NUL in the login": "Basic " + encode_base64(f"bob\x00:{PASSWORD}".encode()),
+    "an unknown scheme": f"Basics {VALID_CREDENTIALS}",
+    "a tab after the scheme": f"Basic\t{VALID_CREDENTIALS}",
+    "another scheme": f"Digest {VALID_CREDENTIALS}",
+    "no scheme": VALID_CREDENTIALS,
 }
 
 
@@ -49,7 +49,7 @@ def test_correct_password_is_accepted(bob: User):
 
 @pytest.mark.parametrize("scheme", ["basic", "BASIC", "bAsIc"])
 def test_scheme_is_case_insensitive(bob: User, scheme: str):
-    assert get_me({"Authorization": f"{scheme} {RIGHT_CREDENTIALS}"}).status_code == 200
+    assert get_me({"Authorization": f"{scheme} {VALID_CREDENTIALS}"}).status_code == 200
 
 
 @pytest.mark.parametrize("password", [":", "a:b:c:", "pass wörd ключ 🔑", " spaces around ", "ends in colon:"])
@@ -86,7 +86,7 @@ def test_user_without_password_is_refused(db: None):
 
 
 def test_longest_header_is_4096_bytes(bob: User):
-    header = f"Basic {RIGHT_CREDENTIALS}"
+    header = f"Basic {VALID_CREDENTIALS}"
 
     assert get_me({"Authorization": header + " " * (4096 - len(header))}).status_code == 200
     assert get_me({"Authorization": header + " " * (4097 - len(header))}).status_code == 401
@@ -108,7 +108,7 @@ def test_longest_password_fits_into_the_header(db: None):
 
     login, password = "🔑" * 150, "🔑" * MAX_PASSWORD_LENGTH
     User.objects.create_user(login, password)
-    header = basic_auth(login, password)
+    headers = basic_auth(login, password)
 
-    assert len(header["Authorization"]) <= MAX_HEADER_LENGTH
-    assert get_me(header).status_code == 200
+    assert len(headers["Authorization"]) <= MAX_HEADER_LENGTH
+    assert get_me(headers).status_code == 200

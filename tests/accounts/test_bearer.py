@@ -1,4 +1,4 @@
-"""Bearer credentials: an access key, accepted in one header only."""
+"""Bearer credentials: an access key, accepted only in the Authorization header."""
 
 from datetime import timedelta
 from typing import Any
@@ -24,7 +24,7 @@ def test_scheme_is_case_insensitive(key: str):
 
 
 @pytest.mark.parametrize(
-    "damage",
+    "damage_key",
     [
         lambda key: "",
         lambda key: key[:-1],
@@ -40,8 +40,8 @@ def test_scheme_is_case_insensitive(key: str):
         lambda key: "sb_" + hash_key(key),
     ],
 )
-def test_incomplete_key_is_refused(key: str, damage: Any):
-    assert get_me(bearer_auth(damage(key))).status_code == 401
+def test_damaged_key_is_refused(key: str, damage_key: Any):
+    assert get_me(bearer_auth(damage_key(key))).status_code == 401
 
 
 def test_key_in_the_query_is_refused(key: str, client: Client):  # B61
@@ -51,9 +51,11 @@ def test_key_in_the_query_is_refused(key: str, client: Client):  # B61
 
 def test_key_in_the_body_is_refused(key: str, client: Client):  # B61
     for name in ("access_token", "token", "key", "auth_key"):
-        form = client.generic("GET", ME_PATH, f"{name}={key}", content_type="application/x-www-form-urlencoded")
-        json = client.generic("GET", ME_PATH, f'{{"{name}": "{key}"}}', content_type="application/json")
-        assert (form.status_code, json.status_code) == (401, 401)
+        form_response = client.generic(
+            "GET", ME_PATH, f"{name}={key}", content_type="application/x-www-form-urlencoded"
+        )
+        json_response = client.generic("GET", ME_PATH, f'{{"{name}": "{key}"}}', content_type="application/json")
+        assert (form_response.status_code, json_response.status_code) == (401, 401)
 
 
 def test_key_in_a_cookie_or_another_header_is_refused(key: str, client: Client):
@@ -78,8 +80,8 @@ def test_two_authorization_headers_are_refused(key: str, bob: User):  # B61
         (key_header, key_header),
         (password_header, password_header),
     ):
-        for comma in (",", ", "):
-            assert get_me({"Authorization": first_header + comma + second_header}).status_code == 401
+        for separator in (",", ", "):
+            assert get_me({"Authorization": first_header + separator + second_header}).status_code == 401
 
 
 def test_expired_key_is_refused(bob: User):
@@ -107,7 +109,7 @@ def test_key_revoked_in_another_process_is_refused_within_a_second(key: str, mon
     assert get_me(bearer_auth(key)).status_code == 401
 
 
-def test_key_works_after_the_password_was_removed(key: str, bob: User):
+def test_key_works_after_a_password_change(key: str, bob: User):
     bob.change_password("another horse 43")
 
     assert get_me(bearer_auth(key)).status_code == 200, "named keys stay"

@@ -19,11 +19,11 @@ HALF_AN_HOUR = timedelta(minutes=30)
 
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
-def test_key_ends_at_the_same_time_on_every_host(bob: User, hours: int):
-    ended_key = access_keys.create_key(bob, "ended", expires_at=timezone.now() - HALF_AN_HOUR)
+def test_key_expires_at_the_same_time_on_every_host(bob: User, hours: int):
+    expired_key = access_keys.create_key(bob, "expired", expires_at=timezone.now() - HALF_AN_HOUR)
     valid_key = access_keys.create_key(bob, "valid", expires_at=timezone.now() + HALF_AN_HOUR)
     with shifted_host_clock(hours):
-        assert [get_me(bearer_auth(key)).status_code for key in (ended_key, valid_key)] == [401, 200]
+        assert [get_me(bearer_auth(key)).status_code for key in (expired_key, valid_key)] == [401, 200]
 
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])

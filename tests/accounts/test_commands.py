@@ -19,15 +19,15 @@ NEW_PASSWORD = "another horse 43"
 
 
 def run_command(*arguments: str) -> str:
-    out = io.StringIO()
-    call_command(*arguments, stdout=out)
-    return out.getvalue()
+    stdout = io.StringIO()
+    call_command(*arguments, stdout=stdout)
+    return stdout.getvalue()
 
 
-def refusal_of(*arguments: str) -> str:
-    with pytest.raises(CommandError) as error:
+def command_error(*arguments: str) -> str:
+    with pytest.raises(CommandError) as exc_info:
         run_command(*arguments)
-    return str(error.value)
+    return str(exc_info.value)
 
 
 def test_grant_adds_a_role(bob: User):
@@ -54,11 +54,11 @@ def test_grant_adds_a_manual_grant_next_to_a_provider_grant(bob: User):
 
 @pytest.mark.parametrize("arguments", [("grant", "nobody", "admin"), ("password", "nobody"), ("key", "nobody", "x")])
 def test_unknown_login_is_reported(db: None, arguments: tuple[str, ...]):
-    assert refusal_of(*arguments) == 'There is no user with the login "nobody".'
+    assert command_error(*arguments) == 'There is no user with the login "nobody".'
 
 
 def test_unknown_role_error_lists_the_available_roles(bob: User):
-    assert refusal_of("grant", "bob", "king") == (
+    assert command_error("grant", "bob", "king") == (
         'There is no role named "king". Available roles: admin, collection_admin, itil, monitoring, sso_admin.'
     )
 
@@ -95,7 +95,7 @@ def test_password_prints_a_random_password(bob: User):
 def test_password_applies_the_password_rules(bob: User, monkeypatch: Any, password: str, message: str):
     monkeypatch.setattr("sys.stdin", io.StringIO(password + "\n"))
 
-    assert message in refusal_of("password", "bob")
+    assert message in command_error("password", "bob")
     assert try_password("bob", PASSWORD) == 200
 
 
@@ -112,7 +112,7 @@ def test_password_prompts_twice_in_a_terminal(bob: User, monkeypatch: Any, secon
     if is_changed:
         run_command("password", "bob")
     else:
-        assert refusal_of("password", "bob") == "The passwords do not match."
+        assert command_error("password", "bob") == "The passwords do not match."
     assert try_password("bob", NEW_PASSWORD) == (200 if is_changed else 401)
 
 
@@ -134,10 +134,10 @@ def test_key_accepts_a_lifetime_and_roles(alice: User):
 
 def test_key_warns_about_a_role_that_the_user_does_not_have(bob: User, alice: User):
     for login, warning in (("bob", "bob does not have the role itil"), ("alice", "")):
-        out, output = io.StringIO(), io.StringIO()
-        call_command("key", login, "backup", "--role", "itil", stdout=out, stderr=output)
-        assert warning in output.getvalue() and bool(warning) == bool(output.getvalue())
-        assert get_me(bearer_auth(out.getvalue().strip())).json()["roles"] == ([] if warning else ["itil"])
+        stdout, stderr = io.StringIO(), io.StringIO()
+        call_command("key", login, "backup", "--role", "itil", stdout=stdout, stderr=stderr)
+        assert warning in stderr.getvalue() and bool(warning) == bool(stderr.getvalue())
+        assert get_me(bearer_auth(stdout.getvalue().strip())).json()["roles"] == ([] if warning else ["itil"])
         assert AccessKey.objects.latest("sys_id").name == "backup"
 
 
@@ -150,6 +150,6 @@ def test_key_warns_about_a_role_that_the_user_does_not_have(bob: User, alice: Us
     ],
 )
 def test_key_refuses_invalid_arguments(alice: User, arguments: tuple[str, ...], message: str):
-    assert message in refusal_of("key", "alice", "backup", *arguments)
-    assert message not in refusal_of("key", "alice", "x" * 101)
+    assert message in command_error("key", "alice", "backup", *arguments)
+    assert message not in command_error("key", "alice", "x" * 101)
     assert not AccessKey.objects.exists()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from accounts import provisioning
 from accounts.authentication.login_attempts import MAX_FAILURES_PER_LOGIN_AND_ADDRESS
 from accounts.models import User, UserRole
-from accounts.normalisation import composed
+from accounts.normalization import composed
 from tests.accounts.admin_forms import submit_user_form, user_page_path
 from tests.accounts.callers import try_password
 from tests.accounts.test_admin_users import EMPTY_INLINES
@@ -25,12 +25,12 @@ NFC, NFD = "jos\xe9", "jose\u0301"
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=8))
-def test_normalisation_is_idempotent_and_never_yields_ascii(text: str):
-    composed_once = composed(text)
+def test_normalization_is_idempotent_and_never_yields_ascii(text: str):
+    composed_text = composed(text)
 
-    assert composed(composed_once) == composed_once
-    assert unicodedata.normalize("NFC", composed_once) == unicodedata.normalize("NFC", text)
-    assert composed_once.isascii() == text.isascii()
+    assert composed(composed_text) == composed_text
+    assert unicodedata.normalize("NFC", composed_text) == unicodedata.normalize("NFC", text)
+    assert composed_text.isascii() == text.isascii()
 
 
 @pytest.mark.parametrize("stored_login", [NFC, NFD])
@@ -67,38 +67,36 @@ def test_commands_accept_both_spellings(db: None):
 
 
 @pytest.fixture
-def logins_before_migration(db: None) -> User:
-    """Users as an older version stored them."""
+def uncomposed_user(db: None) -> User:
+    """A user whose login was stored by an older version."""
     user = make_user("old")
     User.objects.filter(pk=user.pk).update(login=NFD)
     return user
 
 
-def migrate() -> None:
+def run_migration() -> None:
     importlib.import_module("accounts.migrations.0003_composed_logins").compose(apps, None)
 
 
 class TestLoginsBeforeMigration:
-    def test_existing_logins_are_composed_once(self, logins_before_migration: User):
-        kelvin = make_user("\u212aelvin")
-        migrate()
+    def test_existing_logins_are_composed_once(self, uncomposed_user: User):
+        kelvin_user = make_user("\u212aelvin")
+        run_migration()
 
-        assert (logins_before_migration.refreshed().login, kelvin.refreshed().login) == (NFC, "\u212aelvin")
+        assert (uncomposed_user.refreshed().login, kelvin_user.refreshed().login) == (NFC, "\u212aelvin")
         assert sign_in_by_basic(NFD) == sign_in_by_basic(NFC) == NFC
 
-    def test_existing_login_stays_if_the_composed_one_is_taken(self, logins_before_migration: User, as_alice: Client):
-        user_of_composed_login = make_user(NFC)
-        migrate()
-        assert (logins_before_migration.refreshed().login, user_of_composed_login.refreshed().login) == (NFD, NFC)
+    def test_existing_login_stays_if_the_composed_one_is_taken(self, uncomposed_user: User, as_alice: Client):
+        composed_user = make_user(NFC)
+        run_migration()
+        assert (uncomposed_user.refreshed().login, composed_user.refreshed().login) == (NFD, NFC)
         assert (sign_in_by_basic(NFD), sign_in_by_basic(NFC)) == (NFD, NFC), (
             "each user signs in with the stored spelling"
         )
 
-        logins_before_migration.phone = "5"
-        logins_before_migration.save()
-        assert logins_before_migration.refreshed().login == NFD
-        assert "This login is already in use." in str(
-            submit_user_form(as_alice, logins_before_migration).context["errors"]
-        )
-        assert submit_user_form(as_alice, logins_before_migration, login="jose.two").status_code == 302
-        assert logins_before_migration.refreshed().login == "jose.two"
+        uncomposed_user.phone = "5"
+        uncomposed_user.save()
+        assert uncomposed_user.refreshed().login == NFD
+        assert "This login is already in use." in str(submit_user_form(as_alice, uncomposed_user).context["errors"])
+        assert submit_user_form(as_alice, uncomposed_user, login="jose.two").status_code == 302
+        assert uncomposed_user.refreshed().login == "jose.two"

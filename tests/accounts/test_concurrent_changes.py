@@ -16,15 +16,15 @@ NEW_PASSWORD = "another long word 7"
 @pytest.fixture
 def deactivation_during_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another user deactivates the account while a form is validated."""
-    for form in (ProfileForm, OwnPasswordForm, PasswordForm):
-        is_valid_form = form.is_valid
+    for form_class in (ProfileForm, OwnPasswordForm, PasswordForm):
+        original_is_valid = form_class.is_valid
 
-        def deactivate_and_validate(self: Any, is_valid_form: Any = is_valid_form) -> bool:
-            is_valid = bool(is_valid_form(self))
+        def deactivate_and_validate(self: Any, original_is_valid: Any = original_is_valid) -> bool:
+            is_valid = bool(original_is_valid(self))
             User.objects.filter(login="bob").update(active=False)
             return is_valid
 
-        monkeypatch.setattr(form, "is_valid", deactivate_and_validate)
+        monkeypatch.setattr(form_class, "is_valid", deactivate_and_validate)
 
 
 @pytest.mark.usefixtures("deactivation_during_validation")

@@ -1,4 +1,4 @@
-"""A deactivated user's keys, password and sessions stop within one second."""
+"""A deactivated user's keys, password and sessions stop working within one second."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def test_key_stops_working(bob: User, key: str):
     assert get_me(bearer_auth(key)).status_code == 401
 
 
-def test_key_stops_within_a_second_in_other_processes(bob: User, key: str, monkeypatch: Any):
+def test_key_stops_working_within_a_second_in_other_processes(bob: User, key: str, monkeypatch: Any):
     deactivate_in_another_process(bob)
     assert get_me(bearer_auth(key)).status_code == 200, "the key must be cached, otherwise this test proves nothing"
 
@@ -52,7 +52,7 @@ def test_key_stops_within_a_second_in_other_processes(bob: User, key: str, monke
     assert get_me(bearer_auth(key)).status_code == 401
 
 
-def test_key_in_constant_use_stops(bob: User, key: str, monkeypatch: Any):
+def test_key_in_constant_use_stops_working(bob: User, key: str, monkeypatch: Any):
     """Using a cached key must not extend its lifetime in the cache."""
     deactivate_in_another_process(bob)
     for tenth in range(10):
@@ -64,7 +64,7 @@ def test_key_in_constant_use_stops(bob: User, key: str, monkeypatch: Any):
 
 
 @pytest.mark.parametrize("deactivate_user", [deactivate, deactivate_in_another_process])
-def test_cached_password_stops_immediately(bob: User, deactivate_user: Any):
+def test_cached_password_stops_working_immediately(bob: User, deactivate_user: Any):
     assert try_password("bob", PASSWORD) == 200
     deactivate_user(bob)
 
@@ -73,7 +73,7 @@ def test_cached_password_stops_immediately(bob: User, deactivate_user: Any):
 
 
 @pytest.mark.parametrize("deactivate_user", [deactivate, deactivate_in_another_process])
-def test_session_stops_immediately(bob: User, deactivate_user: Any):
+def test_session_ends_immediately(bob: User, deactivate_user: Any):
     browser = sign_in("bob")
     assert browser.get(ME_PATH).status_code == 200
     deactivate_user(bob)
@@ -93,11 +93,11 @@ def test_deactivated_administrator_loses_the_administration(as_alice: Client, al
 
 def test_deactivated_user_gets_the_same_message_as_for_a_wrong_password(bob: User, client: Client):
     deactivate(bob)
-    right_response = client.post("/login/", {"login": "bob", "password": PASSWORD})
-    wrong_response = client.post("/login/", {"login": "bob", "password": "wrong"})
+    response = client.post("/login/", {"login": "bob", "password": PASSWORD})
+    wrong_password_response = client.post("/login/", {"login": "bob", "password": "wrong"})
 
-    assert (right_response.status_code, wrong_response.status_code) == (401, 401)
-    assert right_response.context["form"].non_field_errors() == wrong_response.context["form"].non_field_errors()
+    assert (response.status_code, wrong_password_response.status_code) == (401, 401)
+    assert response.context["form"].non_field_errors() == wrong_password_response.context["form"].non_field_errors()
 
 
 def test_deleted_user_loses_all_access(bob: User, key: str):

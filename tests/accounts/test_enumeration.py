@@ -1,4 +1,4 @@
-"""Unknown and existing logins take the same work, so response times do not reveal which logins exist (B59)."""
+"""Attempts for unknown and existing logins cost the same, so response times do not reveal which logins exist (B59)."""
 
 import hashlib
 from typing import Any
@@ -15,58 +15,58 @@ from tests.support.users import make_user
 
 
 @pytest.fixture
-def computed_hashes(monkeypatch: Any) -> list[str]:
+def hashed_passwords(monkeypatch: Any) -> list[str]:
     """A list that collects each password that is hashed; the dummy hash is not computed yet."""
-    hashed_passwords: list[str] = []
+    recorded_passwords: list[str] = []
     original_encode = MD5PasswordHasher.encode
 
     def record_and_encode(self: MD5PasswordHasher, password: str, salt: str) -> str:
-        hashed_passwords.append(password)
+        recorded_passwords.append(password)
         return original_encode(self, password, salt)
 
     monkeypatch.setattr(passwords, "DUMMY_HASH", SimpleLazyObject(lambda: make_password("of nobody")))
     monkeypatch.setattr(MD5PasswordHasher, "encode", record_and_encode)
-    return hashed_passwords
+    return recorded_passwords
 
 
 @pytest.fixture
-def known_users(db: None) -> None:
+def existing_users(db: None) -> None:
     make_user("bob")
     make_user("gone", active=False)
     User.objects.create_user("keyless")
 
 
-CAST = ["bob", "gone", "keyless", "nobody"]
+LOGINS = ["bob", "gone", "keyless", "nobody"]
 
 
-@pytest.mark.parametrize("login", CAST)
+@pytest.mark.parametrize("login", LOGINS)
 def test_first_attempt_after_a_start_costs_the_same_for_every_login(
-    known_users: None, computed_hashes: list[str], login: str
+    existing_users: None, hashed_passwords: list[str], login: str
 ):
     try_password(login, "wrong")
 
-    assert computed_hashes == ["of nobody", "wrong"]
+    assert hashed_passwords == ["of nobody", "wrong"]
 
 
-@pytest.mark.parametrize("login", CAST)
-def test_each_attempt_costs_one_hash_for_every_login(known_users: None, computed_hashes: list[str], login: str):
+@pytest.mark.parametrize("login", LOGINS)
+def test_each_attempt_costs_one_hash_for_every_login(existing_users: None, hashed_passwords: list[str], login: str):
     try_password("somebody else", "wrong")
-    computed_hashes.clear()
+    hashed_passwords.clear()
 
     try_password(login, "wrong")
     request_api_key(login, "wrong")
     Client().post("/login/", {"login": login, "password": "wrong"})
-    assert computed_hashes == ["wrong"] * 3
+    assert hashed_passwords == ["wrong"] * 3
 
 
-@pytest.mark.parametrize("login", CAST)
-def test_no_hash_is_computed_after_ten_attempts(known_users: None, computed_hashes: list[str], login: str):
+@pytest.mark.parametrize("login", LOGINS)
+def test_no_hash_is_computed_after_ten_attempts(existing_users: None, hashed_passwords: list[str], login: str):
     for _ in range(10):
         try_password(login, "wrong")
-    computed_hashes.clear()
+    hashed_passwords.clear()
 
     assert try_password(login, "wrong") == 429
-    assert computed_hashes == []
+    assert hashed_passwords == []
 
 
 @pytest.fixture
@@ -88,18 +88,18 @@ def test_all_sign_in_routes_work_with_the_real_hasher(db: None, real_hasher: Non
 def test_hash_rounds_are_equal_with_the_real_hasher(db: None, real_hasher: None, monkeypatch: Any):
     make_user("bob")
     str(passwords.DUMMY_HASH)
-    rounds: list[int] = []
-    original_hash = hashlib.pbkdf2_hmac
+    iteration_counts: list[int] = []
+    original_pbkdf2 = hashlib.pbkdf2_hmac
 
     def record_and_hash(name: str, password: bytes, salt: bytes, iterations: int, length: Any = None) -> bytes:
-        rounds.append(iterations)
-        return original_hash(name, password, salt, iterations, length)
+        iteration_counts.append(iterations)
+        return original_pbkdf2(name, password, salt, iterations, length)
 
     monkeypatch.setattr("django.utils.crypto.hashlib.pbkdf2_hmac", record_and_hash)
     for login in ("bob", "nobody"):
         assert try_password(login, "wrong") == 401
-    assert rounds == [PBKDF2PasswordHasher.iterations] * 2
+    assert iteration_counts == [PBKDF2PasswordHasher.iterations] * 2
 
 
-def test_dummy_password_matches_no_account(db: None, computed_hashes: list[str]):
+def test_dummy_password_matches_no_account(db: None, hashed_passwords: list[str]):
     assert try_password("nobody", "of nobody") == 401, "the dummy password matches, but there is no account"

@@ -1,4 +1,4 @@
-"""Every 401 response is the same for all causes."""
+"""401 responses are identical whatever their cause."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -13,13 +13,13 @@ from tests.accounts.callers import basic_auth, bearer_auth, get_me, request_api_
 from tests.support.users import PASSWORD, make_user
 
 
-def revoked_key(bob: User) -> dict[str, str]:
+def revoked_key_auth(bob: User) -> dict[str, str]:
     key = access_keys.create_key(bob, "revoked", expires_at=None)
     AccessKey.objects.all().delete()
     return bearer_auth(key)
 
 
-def inactive_credentials(_: User) -> dict[str, str]:
+def inactive_user_auth(_: User) -> dict[str, str]:
     return bearer_auth(access_keys.create_key(make_user("gone", active=False), "left", expires_at=None))
 
 
@@ -35,8 +35,8 @@ REFUSED_CREDENTIALS: dict[str, Callable[[User], dict[str, str]]] = {
     "expired key": lambda bob: bearer_auth(
         access_keys.create_key(bob, "old", expires_at=timezone.now() - timedelta(days=1))
     ),
-    "revoked key": revoked_key,
-    "key of an inactive user": inactive_credentials,
+    "revoked key": revoked_key_auth,
+    "key of an inactive user": inactive_user_auth,
     "another scheme": lambda bob: {"Authorization": "Negotiate abc"},
     "two headers": lambda bob: {"Authorization": "Basic Ym9i, Bearer sb_x"},
 }
@@ -77,14 +77,14 @@ def test_api_sign_in_refusals_are_identical(bob: User):
 
 
 def test_locked_login_refusals_do_not_depend_on_the_user(bob: User):
-    bodies = {}
+    outcomes = {}
     for login in ("bob", "nobody"):
         statuses = [get_me(basic_auth(login, "wrong"), ip="192.0.2.9").status_code for _ in range(11)]
         last_response = get_me(basic_auth(login), ip="192.0.2.9")
-        bodies[login] = (statuses, last_response.status_code, last_response.content)
+        outcomes[login] = (statuses, last_response.status_code, last_response.content)
 
-    assert bodies["bob"] == bodies["nobody"]
-    assert bodies["bob"][1] == 429
+    assert outcomes["bob"] == outcomes["nobody"]
+    assert outcomes["bob"][1] == 429
 
 
 def test_refusals_do_not_repeat_the_input(bob: User):

@@ -19,9 +19,9 @@ def test_only_the_first_start_creates_an_administrator():
 
 
 def test_administrator_through_another_role_counts():
-    root = Role(name="root", contains=[Role.objects.get(name="admin").pk])
-    root.save()
-    UserRole.objects.create(user=make_user("alice"), role=root)
+    root_role = Role(name="root", contains=[Role.objects.get(name="admin").pk])
+    root_role.save()
+    UserRole.objects.create(user=make_user("alice"), role=root_role)
 
     setup.create_administrator("admin", lambda: pytest.fail("asked for a password"))
 

@@ -45,7 +45,7 @@ def test_demo_creates_an_agent_and_a_user(db: Any):
     assert not UserRole.objects.filter(role__name="admin").exists()
 
 
-def test_demo_is_created_once(db: Any):
+def test_demo_users_are_created_once(db: Any):
     demo.create_demo_users(lambda: FIRST_PASSWORD)
     User.objects.get(login="demo.user").delete()
     demo.create_demo_users(unexpected_call)

@@ -16,7 +16,7 @@ from system.models import DeletionLogEntry
 from system.records.record import Record
 from tests.accounts.admin_forms import submit_user_form, user_page_path
 from tests.accounts.callers import sign_in
-from tests.accounts.test_admin_access import RECORDS, change_paths
+from tests.accounts.test_admin_access import RECORD_FACTORIES, admin_paths
 from tests.support.users import PASSWORD
 from tests.tableapi.world import api, data_of
 
@@ -75,13 +75,13 @@ def test_history_models_are_collected():
 
 
 def test_deletion_log_has_no_password(as_alice: Client, alice: User, bob: User):
-    hash = bob.password
+    password_hash = bob.password
     as_alice.post(user_page_path(bob.pk, "delete"), {"post": "yes"})
     entry = DeletionLogEntry.objects.get(table="user")
 
     assert (entry.record_id, entry.display_value, entry.deleted_by) == (bob.pk, "bob", alice.pk)
     assert entry.payload["login"] == "bob" and "password" not in entry.payload
-    assert hash not in stored_text(DeletionLogEntry)
+    assert password_hash not in stored_text(DeletionLogEntry)
 
 
 def test_cascaded_deletions_are_logged(bob: User):
@@ -106,10 +106,10 @@ def test_cascaded_deletions_are_logged(bob: User):
     "model", [model for model in apps.get_models() if issubclass(model, Record)], ids=lambda model: model._meta.label
 )
 def test_deletion_log_entries_contain_no_secret_columns(model: type[Record]):
-    payload_names = Record.payload(model()).keys()
+    payload_columns = Record.payload(model()).keys()
 
-    assert not payload_names & {*model.secret_columns, "password", "digest"}
-    assert "sys_id" in payload_names
+    assert not payload_columns & {*model.secret_columns, "password", "digest"}
+    assert "sys_id" in payload_columns
 
 
 def test_revoked_key_is_logged_by_its_prefix(as_bob: Client, bob: User):
@@ -127,8 +127,8 @@ def test_history_pages_show_no_password(as_alice: Client, bob: User):
     as_alice.post(
         user_page_path(bob.pk, "password"), {"usable_password": "true", "password1": PASSWORD, "password2": PASSWORD}
     )
-    entry = bob.history.latest("history_id").history_id
-    for path in (user_page_path(bob.pk, "history"), user_page_path(bob.pk, "history", str(entry))):
+    entry_id = bob.history.latest("history_id").history_id
+    for path in (user_page_path(bob.pk, "history"), user_page_path(bob.pk, "history", str(entry_id))):
         page = as_alice.get(path)
         assert page.status_code == 200
         assert bob.refreshed().password not in page.content.decode()
@@ -139,46 +139,46 @@ def test_history_pages_show_no_password(as_alice: Client, bob: User):
 def test_history_cannot_be_reverted(as_alice: Client, alice: User, bob: User, form: dict[str, str]):
     """The button is hidden. Its URL must refuse too, because it runs none of the checks of the real page."""
     submit_user_form(as_alice, bob, first_name="Bob")
-    oldest_id = bob.history.earliest("history_id").history_id
-    for user, entry in ((bob, oldest_id), (alice, alice.history.earliest("history_id").history_id)):
+    oldest_entry_id = bob.history.earliest("history_id").history_id
+    for user, entry_id in ((bob, oldest_entry_id), (alice, alice.history.earliest("history_id").history_id)):
         columns_before = User.objects.values().get(pk=user.pk)
-        assert as_alice.post(user_page_path(user.pk, "history", str(entry)), form).status_code == 403
+        assert as_alice.post(user_page_path(user.pk, "history", str(entry_id)), form).status_code == 403
         assert User.objects.values().get(pk=user.pk) == columns_before
 
 
 def test_history_pages_work_after_the_user_was_deleted(as_alice: Client, bob: User):
-    entry = bob.history.earliest("history_id").history_id
-    pk = bob.pk
+    entry_id = bob.history.earliest("history_id").history_id
+    user_id = bob.pk
     bob.delete()
 
-    assert as_alice.get(user_page_path(pk, "history")).status_code in (200, 404)
-    assert as_alice.get(user_page_path(pk, "history", str(entry))).status_code in (200, 404)
+    assert as_alice.get(user_page_path(user_id, "history")).status_code in (200, 404)
+    assert as_alice.get(user_page_path(user_id, "history", str(entry_id))).status_code in (200, 404)
 
 
-@pytest.mark.parametrize("entry", ["x", "999999999999999999999", "-1", "0"])
-def test_missing_entry_causes_no_server_error(as_alice: Client, bob: User, entry: str):
-    assert as_alice.get(user_page_path(bob.pk, "history", entry)).status_code == 404
+@pytest.mark.parametrize("entry_id", ["x", "999999999999999999999", "-1", "0"])
+def test_missing_entry_causes_no_server_error(as_alice: Client, bob: User, entry_id: str):
+    assert as_alice.get(user_page_path(bob.pk, "history", entry_id)).status_code == 404
 
 
-TRACKED_MODELS = [label for label in RECORDS if hasattr(apps.get_model(label), "history")]
+TRACKED_MODELS = [label for label in RECORD_FACTORIES if hasattr(apps.get_model(label), "history")]
 
 
 @pytest.mark.parametrize("label", TRACKED_MODELS)
 def test_no_page_changes_a_history_entry(as_alice: Client, label: str):  # X10
-    """Not even a user with the role admin can: entries are only added."""
+    """Not even an administrator can change entries; they are only added."""
     model = apps.get_model(label)
-    record = rename(RECORDS[label]())
+    record = rename(RECORD_FACTORIES[label]())
     record.save()
-    entries_before = entries_of(record)
+    entries_before = history_of(record)
     assert len(entries_before) == 2
     # Deleting comes last, because the other actions need the record.
-    for path in sorted(change_paths(model, record.pk), key=lambda path: "delete" in path):
+    for path in sorted(admin_paths(model, record.pk), key=lambda path: "delete" in path):
         for form in ({"name": "taken", "login": "taken", "post": "yes"}, {"history_change_reason": "taken"}):
             as_alice.get(path)
             as_alice.post(path, form)
 
-    assert entries_of(record)[:2] == entries_before
-    assert not model.objects.filter(pk=record.pk).exists() and len(entries_of(record)) >= 3, (
+    assert history_of(record)[:2] == entries_before
+    assert not model.objects.filter(pk=record.pk).exists() and len(history_of(record)) >= 3, (
         "the deletion added one entry"
     )
 
@@ -188,7 +188,7 @@ def rename(record: Any) -> Any:
     return record
 
 
-def entries_of(record: Any) -> list[Any]:
+def history_of(record: Any) -> list[Any]:
     return list(type(record).history.filter(sys_id=record.pk).order_by("history_id").values())
 
 
@@ -196,25 +196,25 @@ def entries_of(record: Any) -> list[Any]:
 def test_change_fails_if_its_history_cannot_be_written(  # X11
     db: None, label: str, monkeypatch: pytest.MonkeyPatch
 ):
-    record = rename(RECORDS[label]())
-    version = record.sys_version
+    record = rename(RECORD_FACTORIES[label]())
+    version_before = record.sys_version
 
-    def fail(*_: object, **__: object) -> None:
+    def raise_disk_full(*_: object, **__: object) -> None:
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr(type(record).history.model, "save", fail)
+    monkeypatch.setattr(type(record).history.model, "save", raise_disk_full)
     for change in (record.save, record.delete):
         with pytest.raises(RuntimeError, match="the disk is full"):
             change()
 
-    assert type(record).objects.get(pk=record.pk).sys_version == version and len(entries_of(record)) == 1
+    assert type(record).objects.get(pk=record.pk).sys_version == version_before and len(history_of(record)) == 1
 
 
 def shown_entries(browser: Client, path: str) -> list[str]:
     """The lines of a history page, newest first, without their times."""
-    (lines,) = re.findall(r'<ol[^>]*id="change-history">(.*?)</ol>', browser.get(path).content.decode(), re.DOTALL)
-    plain_lines = [" ".join(strip_tags(line).split()) for line in lines.split("</li>\n  \n")]
-    return [re.sub(r"^[-\d]{10} [:\d]{8} ", "", line) for line in plain_lines if line]
+    (list_html,) = re.findall(r'<ol[^>]*id="change-history">(.*?)</ol>', browser.get(path).content.decode(), re.DOTALL)
+    lines = [" ".join(strip_tags(item).split()) for item in list_html.split("</li>\n  \n")]
+    return [re.sub(r"^[-\d]{10} [:\d]{8} ", "", item) for item in lines if item]
 
 
 def test_page_shows_granted_and_revoked_roles_and_groups(as_alice: Client, bob: User):
@@ -253,25 +253,25 @@ def test_password_change_is_recorded_without_the_password(as_alice: Client, bob:
 
 def test_entry_lists_only_changed_columns(bob: User):
     """Columns that another user changed, or that this object did not save, are not listed."""
-    other_copy = User.objects.get(pk=bob.pk)
-    other_copy.first_name = "Robert"
-    other_copy.save()
+    changed_user = User.objects.get(pk=bob.pk)
+    changed_user.first_name = "Robert"
+    changed_user.save()
     bob.last_name = "Never saved"
     bob.change_password("another horse 43")
 
     last_entry = bob.history.latest()
     assert (last_entry.first_name, last_entry.last_name) == ("Robert", "") and bob.first_name == "Robert"
-    other_copy.refresh_from_db()
-    other_copy.first_name = ""
-    other_copy.save()
+    changed_user.refresh_from_db()
+    changed_user.first_name = ""
+    changed_user.save()
     assert bob.history.count() == 4
 
 
 def test_rehashing_a_password_is_not_a_change(bob: User, settings: Any):
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.ScryptPasswordHasher", *settings.PASSWORD_HASHERS]
-    hash = bob.password
+    password_hash = bob.password
 
-    assert bob.check_password(PASSWORD) and bob.refreshed().password != hash
+    assert bob.check_password(PASSWORD) and bob.refreshed().password != password_hash
     assert bob.history.count() == 1
 
 
@@ -280,16 +280,16 @@ def test_save_without_changes_creates_no_entry(as_alice: Client, alice: User, ro
     role = Role.objects.create(name="desk")
     count_before = role.history.count()
 
-    def send(value: str) -> None:
+    def save_description(description: str) -> None:
         if route == "page":
-            form = {"name": "desk", "description": value}
+            form = {"name": "desk", "description": description}
             assert as_alice.post(f"/admin/accounts/role/{role.pk}/change/", form).status_code == 302
         else:
-            data_of(api(alice).patch(f"sys_role/{role.pk}", {"description": value}))
+            data_of(api(alice).patch(f"sys_role/{role.pk}", {"description": description}))
 
-    send("a")
+    save_description("a")
     assert role.history.count() == count_before + 1
-    send("a")
+    save_description("a")
     assert role.history.count() == count_before + 1
 
 
@@ -307,11 +307,11 @@ def test_long_history_is_paged(as_alice: Client, bob: User, monkeypatch: pytest.
     ]
 
 
-def test_deleted_roles_in_a_list_keep_their_names(as_alice: Client, db: None):
-    kept_role, deleted_role = (Role.objects.create(name=name) for name in ("desk", "gone"))
-    kept_role.contains = [deleted_role.pk, Role.objects.get(name="itil").pk]
-    kept_role.save()
+def test_history_shows_deleted_roles_by_name(as_alice: Client, db: None):
+    containing_role, deleted_role = (Role.objects.create(name=name) for name in ("desk", "gone"))
+    containing_role.contains = [deleted_role.pk, Role.objects.get(name="itil").pk]
+    containing_role.save()
     deleted_role.delete()
 
-    lines = shown_entries(as_alice, f"/admin/accounts/role/{kept_role.pk}/history/")
-    assert "Changed by the system Contains: [] → [gone, itil]" in lines
+    entries = shown_entries(as_alice, f"/admin/accounts/role/{containing_role.pk}/history/")
+    assert "Changed by the system Contains: [] → [gone, itil]" in entries

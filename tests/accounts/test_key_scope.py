@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from accounts.authentication import access_keys
@@ -12,10 +12,10 @@ from accounts.models import AccessKey, Role, User, UserRole
 from tests.accounts.callers import bearer_auth, get_me
 from tests.support.users import make_user
 
-ROLES = [f"r{number}" for number in range(5)]
-id_counter = itertools.count()
-role_subsets = some.lists(some.sampled_from(range(len(ROLES))), unique=True, max_size=3)
-role_graphs = some.lists(role_subsets, min_size=len(ROLES), max_size=len(ROLES))
+ROLE_NAMES = [f"r{number}" for number in range(5)]
+user_numbers = itertools.count()
+role_subsets = st.lists(st.sampled_from(range(len(ROLE_NAMES))), unique=True, max_size=3)
+role_graphs = st.lists(role_subsets, min_size=len(ROLE_NAMES), max_size=len(ROLE_NAMES))
 
 
 def roles_of(key: str) -> set[str]:
@@ -30,37 +30,37 @@ def grant(user: User, *roles: Role) -> None:
         UserRole.objects.create(user=user, role=role)
 
 
-def reachable_roles(graph: list[list[int]], start: list[int]) -> set[str]:
+def reachable_roles(graph: list[list[int]], start_roles: list[int]) -> set[str]:
     """The definition without optimization: follows the graph until it finds no new role."""
-    result: set[int] = set()
-    frontier = set(start)
+    reached_roles: set[int] = set()
+    frontier = set(start_roles)
     while frontier:
-        result |= frontier
-        frontier = {child for role in frontier for child in graph[role]} - result
-    return {ROLES[role] for role in result}
+        reached_roles |= frontier
+        frontier = {child for role in frontier for child in graph[role]} - reached_roles
+    return {ROLE_NAMES[role] for role in reached_roles}
 
 
-class TestIntersectionLaw(TestCase):
+class TestIntersection(TestCase):
     @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(graph=role_graphs, granted_numbers=role_subsets, scope=role_subsets, revoked_numbers=role_subsets)
     def test_permissions_are_the_intersection_of_key_and_user(
         self, graph: list[list[int]], granted_numbers: list[int], scope: list[int], revoked_numbers: list[int]
     ):
-        """Graphs may have cycles, a revoked role counts immediately, and an empty scope restricts nothing."""
-        roles = [Role.objects.create(name=name) for name in ROLES]
+        """Graphs may have cycles, revoking a role takes effect immediately, and an empty scope restricts nothing."""
+        roles = [Role.objects.create(name=name) for name in ROLE_NAMES]
         for role, contained_numbers in zip(roles, graph, strict=True):
             Role.objects.filter(pk=role.pk).update(contains=[roles[number].pk for number in contained_numbers])
-        user = User.objects.create_user(f"user{next(id_counter)}")
+        user = User.objects.create_user(f"user{next(user_numbers)}")
         grant(user, *(roles[number] for number in granted_numbers))
         key = access_keys.create_key(user, "script", expires_at=None, scope=[roles[number].pk for number in scope])
 
-        def expected(held_roles: list[int]) -> set[str]:
-            roles_of_user = reachable_roles(graph, held_roles)
+        def expected_roles(held_numbers: list[int]) -> set[str]:
+            roles_of_user = reachable_roles(graph, held_numbers)
             return roles_of_user & reachable_roles(graph, scope) if scope else roles_of_user
 
-        assert roles_of(key) == expected(granted_numbers)
+        assert roles_of(key) == expected_roles(granted_numbers)
         UserRole.objects.filter(user=user, role__in=[roles[number] for number in revoked_numbers]).delete()
-        assert roles_of(key) == expected([number for number in granted_numbers if number not in revoked_numbers])
+        assert roles_of(key) == expected_roles([number for number in granted_numbers if number not in revoked_numbers])
 
 
 def test_scoped_key_of_an_administrator_has_only_its_scope(alice: User):

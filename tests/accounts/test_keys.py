@@ -30,19 +30,17 @@ def test_only_hash_and_prefix_are_stored(bob: User):
     key = access_keys.create_key(bob, "script", expires_at=None)
     with connection.cursor() as cursor:
         cursor.execute("SELECT row_to_json(stored)::text FROM accounts_access_key AS stored")
-        (stored_digest,) = cursor.fetchone()
+        (stored_row,) = cursor.fetchone()
 
-    assert hashlib.sha256(key.encode()).hexdigest() in stored_digest
-    assert key not in stored_digest and key[10:] not in stored_digest
+    assert hashlib.sha256(key.encode()).hexdigest() in stored_row
+    assert key not in stored_row and key[10:] not in stored_row
     assert only_access_key().prefix == key[:9]
 
 
 def test_key_is_looked_up_by_its_hash(bob: User):
     """The index compares hashes, so response times reveal nothing about secrets."""
     key = access_keys.create_key(bob, "script", expires_at=None)
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
+    with CaptureQueriesContext(connection) as queries:
         get_me(bearer_auth(key))
 
     assert any(hashlib.sha256(key.encode()).hexdigest() in query["sql"] for query in queries)
@@ -78,10 +76,10 @@ def test_last_use_is_recorded_at_most_once_a_minute(bob: User):
 
 def test_recording_key_use_does_not_change_the_record_version(bob: User):
     key = access_keys.create_key(bob, "script", expires_at=None)
-    record_before = AccessKey.objects.values("sys_version", "sys_updated_at").get()
+    columns_before = AccessKey.objects.values("sys_version", "sys_updated_at").get()
     get_me(bearer_auth(key))
 
-    assert AccessKey.objects.values("sys_version", "sys_updated_at").get() == record_before
+    assert AccessKey.objects.values("sys_version", "sys_updated_at").get() == columns_before
 
 
 def test_refused_key_use_is_not_recorded(bob: User):
@@ -94,7 +92,7 @@ def test_refused_key_use_is_not_recorded(bob: User):
 def test_expired_key_is_refused_within_a_second(bob: User, monkeypatch: Any):
     key = access_keys.create_key(bob, "script", expires_at=timezone.now() + timedelta(minutes=1))
     assert get_me(bearer_auth(key)).status_code == 200
-    AccessKey.objects.filter().update(expires_at=timezone.now())
+    AccessKey.objects.update(expires_at=timezone.now())
 
     monkeypatch.setattr(access_keys, "time", clock_ahead(1.0))
     assert get_me(bearer_auth(key)).status_code == 401

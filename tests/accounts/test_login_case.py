@@ -12,7 +12,7 @@ from tests.support.users import PASSWORD, make_user
 
 
 @pytest.fixture
-def ignored_case(db: None) -> None:
+def case_insensitive_logins(db: None) -> None:
     properties.put(properties.CASE_SENSITIVE, "false")
 
 
@@ -47,12 +47,12 @@ def test_case_matters_by_default(bob: User, sign_in_route: SignInRoute):
 
 
 @every_route
-def test_any_spelling_signs_in_if_case_is_ignored(bob: User, ignored_case: None, sign_in_route: SignInRoute):
+def test_any_spelling_signs_in_if_case_is_ignored(bob: User, case_insensitive_logins: None, sign_in_route: SignInRoute):
     assert [sign_in_route(login) for login in ("bob", "Bob", "BOB")] == ["bob"] * 3
 
 
 @every_route
-def test_exact_spelling_is_preferred(bob: User, ignored_case: None, sign_in_route: SignInRoute):
+def test_exact_spelling_is_preferred(bob: User, case_insensitive_logins: None, sign_in_route: SignInRoute):
     make_user("BOB")
 
     assert sign_in_route("bob") == "bob"
@@ -60,26 +60,26 @@ def test_exact_spelling_is_preferred(bob: User, ignored_case: None, sign_in_rout
 
 
 @every_route
-def test_ambiguous_spelling_is_refused(bob: User, ignored_case: None, sign_in_route: SignInRoute):
+def test_ambiguous_spelling_is_refused(bob: User, case_insensitive_logins: None, sign_in_route: SignInRoute):
     """Otherwise one user could sign in as the other."""
     make_user("BOB")
 
     assert sign_in_route("Bob") is None
 
 
-def test_case_is_folded_in_every_script(ignored_case: None):
+def test_case_is_folded_in_every_script(case_insensitive_logins: None):
     make_user("Ünsal")
 
     assert sign_in_by_basic("ünsal") == sign_in_by_basic("ÜNSAL") == "Ünsal"
 
 
 @pytest.mark.parametrize(
-    ("stored_login", "tried_login"), [("bill", "b\u0131ll"), ("strasse", "straße"), ("Karl", "\u212aarl")]
+    ("stored_login", "entered_login"), [("bill", "b\u0131ll"), ("strasse", "straße"), ("Karl", "\u212aarl")]
 )
-def test_lookalike_letters_are_different(ignored_case: None, stored_login: str, tried_login: str):
+def test_lookalike_letters_are_different(case_insensitive_logins: None, stored_login: str, entered_login: str):
     make_user(stored_login)
 
-    assert sign_in_by_basic(tried_login) is None
+    assert sign_in_by_basic(entered_login) is None
 
 
 def test_changed_case_property_applies_immediately_in_this_process(bob: User):
@@ -102,6 +102,6 @@ def test_logins_are_unique_by_spelling(bob: User):
 def test_confusable_login_is_refused(db: None, login: str):
     from django.core.exceptions import ValidationError
 
-    with pytest.raises(ValidationError) as error:
+    with pytest.raises(ValidationError) as exc_info:
         User(login=login, password="!").full_clean()
-    assert error.value.message_dict.keys() == {"login"}
+    assert exc_info.value.message_dict.keys() == {"login"}

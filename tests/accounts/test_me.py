@@ -25,8 +25,8 @@ def test_session_identifies_the_user(as_bob: Client):
 
 
 def test_roles_are_sorted_and_include_contained_ones(sonja: User):
-    contained_roles = [Role.objects.create(name=name).pk for name in ("zebra", "anteater")]
-    Role.objects.filter(name="sso_admin").update(contains=contained_roles)
+    contained_ids = [Role.objects.create(name=name).pk for name in ("zebra", "anteater")]
+    Role.objects.filter(name="sso_admin").update(contains=contained_ids)
 
     assert get_me(basic_auth("sonja")).json()["roles"] == ["anteater", "sso_admin", "zebra"]
 
@@ -41,7 +41,7 @@ def test_header_takes_precedence_over_a_session(as_bob: Client, alice: User):
     assert as_bob.get(ME_PATH, headers=basic_auth("alice")).json()["login"] == "alice"
 
 
-def test_missing_credentials_are_401_with_a_challenge(db: None):
+def test_missing_credentials_give_401_with_a_challenge(db: None):
     response = get_me()
 
     assert response.status_code == 401

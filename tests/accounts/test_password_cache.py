@@ -8,7 +8,7 @@ from tests.accounts.callers import clock_ahead, try_password
 from tests.support.users import PASSWORD, make_user
 
 
-def test_second_request_needs_no_hash(bob: User, checked_passwords: list[str]):
+def test_second_request_computes_no_hash(bob: User, checked_passwords: list[str]):
     assert [try_password("bob", PASSWORD) for _ in range(5)] == [200] * 5
     assert checked_passwords == [PASSWORD]
 

@@ -14,7 +14,7 @@ from accounts.models.access_keys import hash_key
 from tests.accounts.callers import API_SIGN_IN_PATH, ME_PATH, basic_auth, bearer_auth, get_me, request_api_key
 from tests.support.users import make_user
 
-RIGHT_PASSWORD = "canary-right-Kq7 horse"
+CORRECT_PASSWORD = "canary-right-Kq7 horse"
 WRONG_PASSWORD = "canary-wrong-Kq7 horse"
 NEW_PASSWORD = "canary-newer-Kq7 horse"
 
@@ -22,11 +22,11 @@ NEW_PASSWORD = "canary-newer-Kq7 horse"
 def secrets_of(user: User, *other_secrets: str) -> set[str]:
     """The secrets in plain text, as stored hashes, and as encoded in requests."""
     encoded_passwords = {
-        basic_auth(user.login, word)["Authorization"].partition(" ")[2]
-        for word in (RIGHT_PASSWORD, WRONG_PASSWORD, NEW_PASSWORD)
+        basic_auth(user.login, password)["Authorization"].partition(" ")[2]
+        for password in (CORRECT_PASSWORD, WRONG_PASSWORD, NEW_PASSWORD)
     }
     return {
-        RIGHT_PASSWORD,
+        CORRECT_PASSWORD,
         WRONG_PASSWORD,
         NEW_PASSWORD,
         "canary",
@@ -38,28 +38,28 @@ def secrets_of(user: User, *other_secrets: str) -> set[str]:
 
 def stored_tables() -> Iterator[tuple[str, str]]:
     """The text of every table except those that store the hashes."""
-    expected_tables = {"user", "accounts_access_key", "accounts_session"}
-    names = {model._meta.db_table for model in apps.get_models(include_auto_created=True)} - expected_tables
+    tables_with_hashes = {"user", "accounts_access_key", "accounts_session"}
+    table_names = {model._meta.db_table for model in apps.get_models(include_auto_created=True)} - tables_with_hashes
     with connection.cursor() as cursor:
-        for name in sorted(names):
-            cursor.execute(f"SELECT coalesce(json_agg(to_json(stored))::text, '') FROM \"{name}\" AS stored")
-            yield name, cursor.fetchone()[0]
+        for table_name in sorted(table_names):
+            cursor.execute(f"SELECT coalesce(json_agg(to_json(stored))::text, '') FROM \"{table_name}\" AS stored")
+            yield table_name, cursor.fetchone()[0]
 
 
 def use_every_credential(dora: User) -> list[str]:
     """Signs in, creates and revokes keys, and changes passwords on every route; returns the secrets of all keys."""
-    admin, browser = Client(), Client()
-    admin.force_login(make_user("alice", "admin"))
+    admin_browser, browser = Client(), Client()
+    admin_browser.force_login(make_user("alice", "admin"))
     browser.post("/login/", {"login": "dora", "password": WRONG_PASSWORD})
-    browser.post("/login/", {"login": "dora", "password": RIGHT_PASSWORD})
+    browser.post("/login/", {"login": "dora", "password": CORRECT_PASSWORD})
     first_cookie = browser.cookies["servicebase_session"].value
     response: Any = browser.post("/account/keys/", {"name": "script", "days": "30"}, follow=True)
     named_key = response.context["new_key"]
-    login_key = request_api_key("dora", RIGHT_PASSWORD).json()["data"]["auth_key"]
-    created_page: Any = admin.post("/admin/accounts/accesskey/add/", {"user": dora.pk, "name": "x"}, follow=True)
-    admin_created_key = created_page.context_data["secret"]
+    login_key = request_api_key("dora", CORRECT_PASSWORD).json()["data"]["auth_key"]
+    key_page: Any = admin_browser.post("/admin/accounts/accesskey/add/", {"user": dora.pk, "name": "x"}, follow=True)
+    admin_created_key = key_page.context_data["secret"]
     for headers in (
-        basic_auth("dora", RIGHT_PASSWORD),
+        basic_auth("dora", CORRECT_PASSWORD),
         basic_auth("dora", WRONG_PASSWORD),
         bearer_auth(named_key),
         bearer_auth(login_key),
@@ -69,36 +69,37 @@ def use_every_credential(dora: User) -> list[str]:
     request_api_key("dora", WRONG_PASSWORD)
     Client().get(f"{ME_PATH}?password={WRONG_PASSWORD}&key={named_key}")
     Client().post(
-        API_SIGN_IN_PATH, {"username": WRONG_PASSWORD, "password": RIGHT_PASSWORD}, content_type="application/json"
+        API_SIGN_IN_PATH, {"username": WRONG_PASSWORD, "password": CORRECT_PASSWORD}, content_type="application/json"
     )
     Client().post(API_SIGN_IN_PATH, f'{{"password": "{WRONG_PASSWORD}', content_type="application/json")
-    form = {"old_password": RIGHT_PASSWORD, "new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
+    form = {"old_password": CORRECT_PASSWORD, "new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
     browser.post("/account/password/", {**form, "old_password": WRONG_PASSWORD})
     browser.post("/account/password/", form)
     password_form = {
         "usable_password": "true",
-        "password1": RIGHT_PASSWORD,
-        "password2": RIGHT_PASSWORD,
+        "password1": CORRECT_PASSWORD,
+        "password2": CORRECT_PASSWORD,
         "set-password": "1",
     }
-    admin.post(f"/admin/accounts/user/{dora.pk}/password/", password_form)
+    admin_browser.post(f"/admin/accounts/user/{dora.pk}/password/", password_form)
     for key in AccessKey.objects.all():
-        admin.post(f"/admin/accounts/accesskey/{key.pk}/delete/", {"post": "yes"})
-    cookies = [first_cookie, browser.cookies["servicebase_session"].value, admin.cookies["servicebase_session"].value]
+        admin_browser.post(f"/admin/accounts/accesskey/{key.pk}/delete/", {"post": "yes"})
+    cookies = [client.cookies["servicebase_session"].value for client in (browser, admin_browser)]
     return [
         named_key,
         login_key,
         admin_created_key,
         *(hash_key(key) for key in (named_key, login_key, admin_created_key)),
+        first_cookie,
         *cookies,
     ]
 
 
 def test_no_secret_appears_in_logs_or_tables(db: None, log_lines: list[str], capfd: Any):
-    dora = User.objects.create_user("dora", RIGHT_PASSWORD)
-    created_secrets = use_every_credential(dora)
+    dora = User.objects.create_user("dora", CORRECT_PASSWORD)
+    used_secrets = use_every_credential(dora)
     log_text = "\n".join(log_lines) + "".join(capfd.readouterr())
-    secrets = secrets_of(dora, *created_secrets)
+    secrets = secrets_of(dora, *used_secrets)
 
     assert log_text.count("request_finished") > 15 and "/rest/v1/auth/login" in log_text, "something was logged"
     assert not [secret for secret in secrets if secret in log_text]
@@ -141,8 +142,8 @@ def test_key_in_free_text_is_redacted(bob: User):
     from system.monitoring.logs import clean
 
     key = access_keys.create_key(bob, "script", expires_at=None)
-    pair = basic_auth("bob", "canary")["Authorization"]
+    basic_credentials = basic_auth("bob", "canary")["Authorization"]
 
-    for text in (key, f"sent {key}!", f"Bearer {key}", f"failed with {pair}", json.dumps({"got": key})):
+    for text in (key, f"sent {key}!", f"Bearer {key}", f"failed with {basic_credentials}", json.dumps({"got": key})):
         assert "[hidden]" in clean(text)
-        assert key not in clean(text) and pair not in clean(text)
+        assert key not in clean(text) and basic_credentials not in clean(text)

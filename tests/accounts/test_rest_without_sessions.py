@@ -17,37 +17,37 @@ from system.http.json_view import JsonView
 from tests.accounts.callers import API_SIGN_IN_PATH
 
 
-def routes(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
-    for entry in resolver.url_patterns:
-        path = prefix + str(entry.pattern)
-        if isinstance(entry, URLResolver):
-            yield from routes(entry, path)
+def collect_routes(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
+    for route in resolver.url_patterns:
+        path = prefix + str(route.pattern)
+        if isinstance(route, URLResolver):
+            yield from collect_routes(route, path)
         else:
-            yield path, entry
+            yield path, route
 
 
-REST_ROUTES = [(path, entry) for path, entry in routes(get_resolver()) if path.lstrip("^").startswith("rest/")]
+REST_ROUTES = [(path, route) for path, route in collect_routes(get_resolver()) if path.lstrip("^").startswith("rest/")]
 
 
 def test_rest_routes_are_collected():
     assert "rest/v1/auth/login" in [path for path, _ in REST_ROUTES]
 
 
-@pytest.mark.parametrize(("path", "entry"), REST_ROUTES, ids=[path for path, _ in REST_ROUTES])
-def test_no_rest_view_accepts_a_session(path: str, entry: URLPattern):
-    view: Any = getattr(entry.callback, "cls", None) or getattr(entry.callback, "view_class", None)
+@pytest.mark.parametrize(("path", "route"), REST_ROUTES, ids=[path for path, _ in REST_ROUTES])
+def test_no_rest_view_accepts_a_session(path: str, route: URLPattern):
+    view: Any = getattr(route.callback, "cls", None) or getattr(route.callback, "view_class", None)
 
     # At sign-in, there is no user yet whose slow queries JsonView could limit.
-    base = APIView if path == API_SIGN_IN_PATH.lstrip("/") else JsonView
-    assert view is not None and issubclass(view, base), "only these ignore Django's request.user and limit queries"
+    base_view = APIView if path == API_SIGN_IN_PATH.lstrip("/") else JsonView
+    assert view is not None and issubclass(view, base_view), "only these ignore Django's request.user and limit queries"
     assert not issubclass(view, AccessMixin)
     assert set(view.authentication_classes) <= {BasicAuthentication, BearerAuthentication}
 
 
 def test_views_accept_no_session_by_default():
-    defaults: Any = api_settings.DEFAULT_AUTHENTICATION_CLASSES
+    default_schemes: Any = api_settings.DEFAULT_AUTHENTICATION_CLASSES
 
-    assert not [default for default in defaults if issubclass(default, SessionAuthentication)]
+    assert not [scheme for scheme in default_schemes if issubclass(scheme, SessionAuthentication)]
 
 
 def test_session_is_not_accepted_by_the_api(as_bob: Client, bob: User):

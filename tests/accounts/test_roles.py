@@ -14,16 +14,16 @@ from system.models import DeletionLogEntry
 
 def create_chain(*names: str) -> list[Role]:
     """Creates roles, each of which contains the next."""
-    roles: list[Role] = []
+    chain: list[Role] = []
     for name in reversed(names):
-        roles.insert(0, Role.objects.create(name=name, contains=[roles[0].pk] if roles else []))
-    return roles
+        chain.insert(0, Role.objects.create(name=name, contains=[chain[0].pk] if chain else []))
+    return chain
 
 
-def refusal_of(role: Role) -> dict[str, list[str]]:
-    with pytest.raises(ValidationError) as error:
+def validation_errors(role: Role) -> dict[str, list[str]]:
+    with pytest.raises(ValidationError) as exc_info:
         role.full_clean()
-    return error.value.message_dict
+    return exc_info.value.message_dict
 
 
 def test_containment_is_transitive(bob: User):
@@ -31,7 +31,7 @@ def test_containment_is_transitive(bob: User):
     UserRole.objects.create(user=bob, role=first_role)
 
     assert bob.role_names == {"a", "b", "c", "d", "e"}
-    assert roles.closure([last_role.pk]) == {"e"}, "a role does not include the roles that contain it"
+    assert roles.effective_names([last_role.pk]) == {"e"}, "a role does not include the roles that contain it"
     assert roles.containing_ids(last_role.pk) == set(
         Role.objects.filter(name__in="abcde").values_list("sys_id", flat=True)
     )
@@ -39,19 +39,19 @@ def test_containment_is_transitive(bob: User):
 
 
 def test_role_contained_several_times_counts_once(db: None):
-    (top, _, bottom), side = create_chain("top", "left", "bottom"), Role.objects.create(name="right")
-    side.contains = [bottom.pk]
-    side.save()
-    top.contains = [*top.contains, side.pk]
+    (top, _, bottom), right = create_chain("top", "left", "bottom"), Role.objects.create(name="right")
+    right.contains = [bottom.pk]
+    right.save()
+    top.contains = [*top.contains, right.pk]
     top.save()
 
-    assert roles.closure([top.pk]) == {"top", "left", "right", "bottom"}
-    assert roles.containing_ids(bottom.pk) >= {top.pk, side.pk}
+    assert roles.effective_names([top.pk]) == {"top", "left", "right", "bottom"}
+    assert roles.containing_ids(bottom.pk) >= {top.pk, right.pk}
 
 
 def test_no_roles_cost_no_query(db: None):
     with CaptureQueriesContext(connection) as queries:
-        assert roles.closure([]) == frozenset()
+        assert roles.effective_names([]) == frozenset()
     assert len(queries) == 0
 
 
@@ -68,7 +68,7 @@ def test_role_cannot_contain_itself(db: None, length: int):  # B76
     chain = create_chain(*(f"level {number}" for number in range(length)))
     chain[-1].contains = [chain[0].pk]
 
-    assert refusal_of(chain[-1]).keys() == {"contains"}
+    assert validation_errors(chain[-1]).keys() == {"contains"}
 
 
 def test_loop_between_other_roles_does_not_prevent_saving(db: None):
@@ -99,17 +99,17 @@ def test_unknown_contained_ids_are_dropped(db: None):
     role.full_clean()
 
     assert role.contains == [other_role.pk]
-    assert roles.closure(["missing"]) == frozenset()
+    assert roles.effective_names(["missing"]) == frozenset()
 
 
 def test_deleted_role_is_removed_from_containing_roles(bob: User):
     containing_role, deleted_role, contained_role = create_chain("above", "gone", "below")
     UserRole.objects.create(user=bob, role=containing_role)
-    version = containing_role.refreshed().sys_version
+    version_before = containing_role.refreshed().sys_version
     deleted_role.delete()
 
     assert containing_role.refreshed().contains == []
-    assert containing_role.sys_version == version + 1
+    assert containing_role.sys_version == version_before + 1
     assert containing_role.history.count() == 2, "the user who deleted the role is recorded"
     assert User.objects.get(pk=bob.pk).role_names == {"above"}
     assert Role.objects.filter(pk=contained_role.pk).exists()
@@ -131,9 +131,9 @@ def test_deleted_role_is_revoked(sonja: User):
 
 
 def test_shipped_roles_exist(db: None):
-    values = dict(Role.objects.values_list("name", "grantable_by_sign_in"))
+    grantable_by_role = dict(Role.objects.values_list("name", "grantable_by_sign_in"))
 
-    assert values == {
+    assert grantable_by_role == {
         "admin": False,
         "sso_admin": False,
         "collection_admin": False,
@@ -156,7 +156,7 @@ def test_changed_shipped_role_survives_an_upgrade(db: None):
 
 @pytest.mark.parametrize("name", ["", " itil", "itil ", "it\x07il", "it\nil", "itil"])
 def test_confusable_name_is_refused(db: None, name: str):
-    assert refusal_of(Role(name=name)).keys() == {"name"}
+    assert validation_errors(Role(name=name)).keys() == {"name"}
 
 
 def test_admin_has_every_role_and_others_only_their_own(alice: User, sonja: User):
@@ -173,7 +173,7 @@ def test_shipped_role_cannot_be_deleted_by_any_route(db: None, name: str):
         role.delete()
 
     role.name = "renamed"
-    assert "name" in refusal_of(role)
+    assert "name" in validation_errors(role)
     for change in (role.save, role.delete):
         with pytest.raises(ValidationError, match="part of the product"):
             change()

@@ -16,8 +16,8 @@ def session_cookie(browser: Client) -> str:
     return str(browser.cookies["servicebase_session"].value)
 
 
-def end_session(browser: Client, session: str) -> Any:
-    return browser.post(f"/account/sessions/{session}/end/")
+def end_session(browser: Client, session_hash: str) -> Any:
+    return browser.post(f"/account/sessions/{session_hash}/end/")
 
 
 def test_database_holds_only_a_hash_of_the_cookie(bob: User):
@@ -39,24 +39,24 @@ def test_stored_hash_is_not_accepted_as_a_cookie(bob: User):
     assert thief.get(ME_PATH).status_code == 401
 
 
-def test_session_row_has_user_and_address(bob: User):
+def test_session_records_user_address_and_browser(bob: User):
     sign_in("bob", HTTP_USER_AGENT="F" * 300, REMOTE_ADDR="192.0.2.7")
-    row = Session.objects.get()
+    session = Session.objects.get()
 
-    assert (row.user, row.address, row.browser) == (bob, "192.0.2.7", "F" * 200)
+    assert (session.user, session.address, session.browser) == (bob, "192.0.2.7", "F" * 200)
 
 
 def test_start_time_does_not_change(bob: User):
     browser = sign_in("bob")
-    first_started_at = Session.objects.get().started_at
+    started_at_before = Session.objects.get().started_at
     session = browser.session
     session["more"] = 1
     session.save()
 
-    assert Session.objects.get().started_at == first_started_at
+    assert Session.objects.get().started_at == started_at_before
 
 
-def test_page_lists_own_sessions_and_marks_this_one(bob: User, alice: User):
+def test_page_lists_own_sessions_and_marks_the_current_one(bob: User, alice: User):
     browser = sign_in("bob", HTTP_USER_AGENT="Firefox at home")
     sign_in("bob", HTTP_USER_AGENT="Phone")
     sign_in("alice", HTTP_USER_AGENT="Browser of alice")
@@ -78,7 +78,7 @@ def test_session_shows_browser_and_system_but_not_the_user_agent(bob: User):
 
 
 @pytest.mark.parametrize(
-    ("user_agent", "device"),
+    ("user_agent", "description"),
     [
         ("Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36 Chrome/126.0 Mobile Safari/537.36", "Chrome on Android"),
         ("Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) CriOS/126.0 Mobile Safari/604.1", "Chrome on iPhone"),
@@ -90,8 +90,8 @@ def test_session_shows_browser_and_system_but_not_the_user_agent(bob: User):
         ("", "Unknown browser"),
     ],
 )
-def test_known_user_agents_are_recognized(user_agent: str, device: str):
-    assert describe_user_agent(user_agent) == device
+def test_known_user_agents_are_recognized(user_agent: str, description: str):
+    assert describe_user_agent(user_agent) == description
 
 
 def test_own_session_can_be_ended(bob: User):
@@ -109,11 +109,11 @@ def test_session_of_another_user_cannot_be_ended(bob: User, alice: User):
     assert browser_of_alice.get(ME_PATH).status_code == 200
 
 
-@pytest.mark.parametrize("session", ["x", "a" * 40, "a" * 5000])
-def test_ending_a_missing_session_is_harmless(bob: User, session: str):
+@pytest.mark.parametrize("session_hash", ["x", "a" * 40, "a" * 5000])
+def test_ending_a_missing_session_is_harmless(bob: User, session_hash: str):
     browser = sign_in("bob")
 
-    assert end_session(browser, session).status_code == 302
+    assert end_session(browser, session_hash).status_code == 302
     assert browser.get(ME_PATH).status_code == 200
 
 
@@ -121,12 +121,12 @@ def test_running_request_does_not_revive_an_ended_session(bob: User):
     """A request that loaded the session before it ended must not save it again."""
     from django.contrib.sessions.backends.base import UpdateError
 
-    running_session = SessionStore(session_cookie(sign_in("bob")))
-    running_session["more"] = 1
+    loaded_session = SessionStore(session_cookie(sign_in("bob")))
+    loaded_session["more"] = 1
     Session.objects.all().delete()
 
     with pytest.raises(UpdateError):
-        running_session.save()
+        loaded_session.save()
     assert not Session.objects.exists()
 
 
@@ -139,12 +139,12 @@ def test_expired_session_is_refused(bob: User):
     assert browser.get(ME_PATH).status_code == 401
 
 
-def test_unsigned_session_data_is_refused(bob: User):
+def test_session_data_with_a_wrong_signature_is_refused(bob: User):
     browser = sign_in("bob")
-    row = Session.objects.get()
-    data, signature = row.session_data.rsplit(":", 1)
-    row.session_data = f"{data}:{signature.swapcase()}"
-    row.save()
+    session = Session.objects.get()
+    encoded_data, signature = session.session_data.rsplit(":", 1)
+    session.session_data = f"{encoded_data}:{signature.swapcase()}"
+    session.save()
 
     assert browser.get(ME_PATH).status_code == 401
 

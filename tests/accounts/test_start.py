@@ -62,17 +62,17 @@ def test_signed_in_user_sees_permitted_entries(as_bob: Client):
     assert b'href="/admin/"' not in page.content, "no link to a page that the user cannot open"
 
 
-def test_user_without_a_password_sees_no_password_entry(client: Client, as_bob: Client):
+def test_password_is_not_offered_to_a_user_without_one(client: Client, as_bob: Client):
     client.force_login(User.objects.create_user("keyless"))
 
-    assert b"Profile, access keys and sessions." in client.get("/").content
-    assert b"Profile, password, access keys and sessions." in as_bob.get("/").content
+    assert b"Manage your profile, access keys and sessions." in client.get("/").content
+    assert b"Manage your profile, password, access keys and sessions." in as_bob.get("/").content
     assert b"assword" not in client.get("/account/").content
 
 
-@pytest.mark.parametrize("role", ["as_alice", "as_sonja", "as_carl"])
-def test_administrator_sees_the_administration(request: pytest.FixtureRequest, role: str):
-    browser = request.getfixturevalue(role)
+@pytest.mark.parametrize("fixture_name", ["as_alice", "as_sonja", "as_carl"])
+def test_administrator_sees_the_administration(request: pytest.FixtureRequest, fixture_name: str):
+    browser = request.getfixturevalue(fixture_name)
 
     assert b'href="/admin/"' in browser.get("/").content
 

@@ -1,4 +1,4 @@
-"""Periodic deletion deletes only rows that can never be used again."""
+"""The periodic cleanup deletes only rows that can never be used again."""
 
 from datetime import timedelta
 
@@ -14,15 +14,15 @@ from tests.accounts.callers import ME_PATH, bearer_auth, get_me, sign_in, try_pa
 from tests.support.users import PASSWORD
 
 
-def test_ended_sessions_are_deleted(bob: User):
-    ended_browser, other_browser = sign_in("bob"), sign_in("bob")
-    ended_session = Session.objects.order_by("started_at").first()
-    assert ended_session is not None
-    Session.objects.filter(pk=ended_session.pk).update(expire_date=timezone.now() - timedelta(seconds=1))
+def test_expired_sessions_are_deleted(bob: User):
+    expired_browser, other_browser = sign_in("bob"), sign_in("bob")
+    expired_session = Session.objects.order_by("started_at").first()
+    assert expired_session is not None
+    Session.objects.filter(pk=expired_session.pk).update(expire_date=timezone.now() - timedelta(seconds=1))
     forget_expired()
 
     assert Session.objects.count() == 1
-    assert (ended_browser.get(ME_PATH).status_code, other_browser.get(ME_PATH).status_code) == (401, 200)
+    assert (expired_browser.get(ME_PATH).status_code, other_browser.get(ME_PATH).status_code) == (401, 200)
 
 
 def test_expired_sign_in_keys_are_deleted_and_named_keys_stay(bob: User):
@@ -32,7 +32,7 @@ def test_expired_sign_in_keys_are_deleted_and_named_keys_stay(bob: User):
         AccessKey.objects.filter(name=kind).update(kind=kind)
     forget_expired()
 
-    assert set(AccessKey.objects.values_list("name", flat=True)) == {"sign-in by API", "named"}
+    assert set(AccessKey.objects.values_list("name", flat=True)) == {"API sign-in", "named"}
     assert get_me(bearer_auth(valid_key)).status_code == 200
 
 
@@ -50,17 +50,17 @@ def test_counters_of_an_open_window_are_kept(bob: User):
 @pytest.mark.django_db(transaction=True)
 def test_locked_counter_is_skipped():
     """Waiting for a locked row while holding other locks could deadlock with a request that counts."""
-    window_start = timezone.now() - timedelta(hours=1)
+    started_at = timezone.now() - timedelta(hours=1)
     for key in ("held", "free"):
-        FailedAttempts.objects.create(key=key, started_at=window_start, count=1)
+        FailedAttempts.objects.create(key=key, started_at=started_at, count=1)
     other_connection = connections.create_connection("default")
     try:
-        with connection.cursor() as own_cursor, other_connection.cursor() as cursor:
-            own_cursor.execute("SET lock_timeout = '1s'")  # a task that waits fails instead of hanging
-            cursor.execute("BEGIN")
-            cursor.execute("UPDATE accounts_failed_attempts SET count = 2 WHERE key = 'held'")
+        with connection.cursor() as cursor, other_connection.cursor() as other_cursor:
+            cursor.execute("SET lock_timeout = '1s'")  # a task that waits fails instead of hanging
+            other_cursor.execute("BEGIN")
+            other_cursor.execute("UPDATE accounts_failed_attempts SET count = 2 WHERE key = 'held'")
             forget_expired()
-            cursor.execute("COMMIT")
+            other_cursor.execute("COMMIT")
     finally:
         other_connection.close()
         connection.close()

@@ -47,8 +47,8 @@ def find_installed() -> str | None:
 
 def find_downloaded() -> str | None:
     """Uses a separate process, because Playwright's event loop would disturb Django in this one."""
-    result = subprocess.run([sys.executable, "-c", DOWNLOAD_PATH_SCRIPT], capture_output=True, text=True)
-    path = result.stdout.strip()
+    completed = subprocess.run([sys.executable, "-c", DOWNLOAD_PATH_SCRIPT], capture_output=True, text=True)
+    path = completed.stdout.strip()
     return path if path and command_succeeds([path, "--version"], 30) else None
 
 

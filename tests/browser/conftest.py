@@ -8,17 +8,17 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.chromium import chromium
 from tests.browser.collection_pages import create_collection
-from tests.browser.identity_provider import Certificates, SecureStack, SsoSetup, SsoVisitor
+from tests.browser.sso_setup import Certificates, SecureStack, SsoSetup, SsoVisitor
 from tests.browser.visitor import DESKTOP_SIZE, PHONE_SIZE, Visitor
 from tests.config.stack import Stack, eventually, manage
 from tests.providers.real import RealProvider
 from tests.support.users import PASSWORD
 
 ROLES_BY_LOGIN = {"sonja": "sso_admin", "carl": "collection_admin", "alice": "admin", "bob": ""}
-CREATE_USERS = """
+CREATE_USERS = f"""
 from accounts.models import Role, User, UserRole
-for login, role in {roles!r}.items():
-    user = User.objects.create_user(login, {password!r})
+for login, role in {ROLES_BY_LOGIN!r}.items():
+    user = User.objects.create_user(login, {PASSWORD!r})
     if role:
         UserRole.objects.create(user=user, role=Role.objects.get(name=role))
 """
@@ -36,8 +36,8 @@ CHROMIUM_FLAGS = [
 @pytest.fixture(scope="package")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack = Stack(tmp_path_factory.mktemp("product") / "data").start().wait_until_up()
-    result = manage("shell", "-c", CREATE_USERS.format(roles=ROLES_BY_LOGIN, password=PASSWORD), env=stack.env)
-    assert result.returncode == 0, result.stderr
+    completed = manage("shell", "-c", CREATE_USERS, env=stack.env)
+    assert completed.returncode == 0, completed.stderr
     eventually(lambda: stack.get("/readyz") == 200)
     yield stack
     stack.stop()
@@ -92,8 +92,8 @@ def sso_setup(tmp_path_factory: pytest.TempPathFactory, certificates: Certificat
     product.start().wait_until_up()
     provider = RealProvider(tls=(certificates.certificate, certificates.key), ca=certificates.ca)
     try:
-        result = manage("shell", "-c", CREATE_USERS.format(roles=ROLES_BY_LOGIN, password=PASSWORD), env=product.env)
-        assert result.returncode == 0, result.stderr
+        completed = manage("shell", "-c", CREATE_USERS, env=product.env)
+        assert completed.returncode == 0, completed.stderr
         with provider:
             yield SsoSetup(product, provider, ("alice", PASSWORD))
         product.stop()

@@ -37,12 +37,12 @@ EXPECTED_PAGES = {
 }
 
 
-def sidebar(visitor: Visitor) -> list[str]:
+def sidebar_paths(visitor: Visitor) -> list[str]:
     hrefs = visitor.page.eval_on_selector_all("a[href^='/admin/']", "links => links.map(link => link.pathname)")
     return sorted({href for href in hrefs if href.count("/") == 4})
 
 
-def first_record_path(visitor: Visitor) -> list[str]:
+def first_record_paths(visitor: Visitor) -> list[str]:
     """The path of the first record of a list, or no path. The table header has links too."""
     hrefs = visitor.page.eval_on_selector_all("#result_list a", "links => links.map(link => link.pathname)")
     return [href for href in hrefs if href.endswith("/change/")][:1]
@@ -56,22 +56,22 @@ def has_add_link(visitor: Visitor, path: str) -> bool:
 def test_every_page_of_a_role_opens_without_errors(visitor: Visitor, login: str):
     visitor.sign_in(login)
     assert visitor.open("/admin/") == 200
-    pages = sidebar(visitor)
-    assert EXPECTED_PAGES[login] <= set(pages)
+    paths = sidebar_paths(visitor)
+    assert EXPECTED_PAGES[login] <= set(paths)
     if login != "alice":
-        assert set(pages) == EXPECTED_PAGES[login]
-    opened_records = 0
-    for path in pages:
+        assert set(paths) == EXPECTED_PAGES[login]
+    opened_record_count = 0
+    for path in paths:
         assert visitor.open(path) == 200, path
         assert visitor.overflow_px() <= 0, path
-        subpages = [path + "add/"] if has_add_link(visitor, path) else []
-        for record in first_record_path(visitor):
-            subpages += [record, record.replace("/change/", "/history/")]
-        for subpage in subpages:
-            assert visitor.open(subpage) == 200, subpage
-            assert visitor.overflow_px() <= 0, subpage
-            opened_records += "/change/" in subpage
-    assert opened_records >= (5 if login == "alice" else 0)
+        subpaths = [path + "add/"] if has_add_link(visitor, path) else []
+        for record_path in first_record_paths(visitor):
+            subpaths += [record_path, record_path.replace("/change/", "/history/")]
+        for subpath in subpaths:
+            assert visitor.open(subpath) == 200, subpath
+            assert visitor.overflow_px() <= 0, subpath
+            opened_record_count += "/change/" in subpath
+    assert opened_record_count >= (5 if login == "alice" else 0)
 
 
 def test_user_without_a_role_gets_an_explanation(visitor: Visitor):
@@ -109,7 +109,7 @@ def test_administrator_creates_a_user_with_a_role(desktop_visitor: Visitor):
 
 
 def test_roles_can_be_filtered_and_long_names_fit(visitor: Visitor, product: Stack):
-    """By keyboard alone."""
+    """Uses only the keyboard."""
     create_many_roles(product)
     visitor.sign_in("alice")
     page = visitor.page
@@ -121,8 +121,8 @@ def test_roles_can_be_filtered_and_long_names_fit(visitor: Visitor, product: Sta
         page.locator(".select2-results__option--highlighted").wait_for()
         page.keyboard.press("Enter")
 
-    role_names = "field => [...field.selectedOptions].map(option => option.text)"
-    selected_roles = page.locator("#id_contains").evaluate(role_names)
+    read_selected_roles = "field => [...field.selectedOptions].map(option => option.text)"
+    selected_roles = page.locator("#id_contains").evaluate(read_selected_roles)
     assert selected_roles == ["team 149", "w" * 100]
     assert visitor.overflow_px() <= 0
     page.goto("/admin/tableapi/rule/add/")

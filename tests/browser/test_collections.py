@@ -160,8 +160,8 @@ def test_failed_search_shows_its_error_in_the_results(desktop_visitor: Visitor):
     desktop_visitor.sign_in("carl")
     create_collection(desktop_visitor.page)
     page = desktop_visitor.page
-    text = '<div id="results" aria-live="polite"><p role="alert">Not just now.</p></div>'
-    page.route("**/*query=toner*", lambda route: route.fulfill(status=429, content_type="text/html", body=text))
+    alert_html = '<div id="results" aria-live="polite"><p role="alert">Not just now.</p></div>'
+    page.route("**/*query=toner*", lambda route: route.fulfill(status=429, content_type="text/html", body=alert_html))
     page.get_by_label("What are you looking for?").fill("toner")
     page.get_by_role("button", name="Search").click()
     expect(page.locator("#results").get_by_role("alert")).to_have_text("Not just now.")

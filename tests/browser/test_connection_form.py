@@ -19,8 +19,8 @@ DELETE_CONNECTIONS = "from sso.models import OidcSetting; [setting.delete() for 
 def connection_cleanup(product: Stack) -> Iterator[None]:
     """Deletes connections after each test. An active one would redirect later sign-ins to a stopped provider."""
     yield
-    result = manage("shell", "-c", DELETE_CONNECTIONS, env=product.env)
-    assert result.returncode == 0, result.stderr
+    completed = manage("shell", "-c", DELETE_CONNECTIONS, env=product.env)
+    assert completed.returncode == 0, completed.stderr
 
 
 @pytest.fixture

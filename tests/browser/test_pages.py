@@ -54,7 +54,7 @@ def test_wrong_password_is_reported_and_keeps_the_login(desktop_visitor: Visitor
 
 
 def test_roles_of_a_key_can_be_filtered(visitor: Visitor, product: Stack):
-    """By keyboard alone."""
+    """Uses only the keyboard."""
     create_many_roles(product)
     visitor.sign_in("alice")
     page = visitor.page
@@ -69,7 +69,7 @@ def test_roles_of_a_key_can_be_filtered(visitor: Visitor, product: Stack):
         page.keyboard.press("Space")
         page.keyboard.press("Shift+Tab")
         page.get_by_label("Filter: Limit to roles").fill("")
-    page.keyboard.type("nothing is called so")
+    page.keyboard.type("no such role")
 
     assert page.locator("#id_scope label:visible").all_inner_texts() == ["team 010", "team 149"]
     assert page.url.endswith("/account/") and visitor.overflow_px() <= 0

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.identity_provider import FRAGMENT_CLIENT, PUBLIC_CLIENT, SsoSetup, fill_connection
+from tests.browser.sso_setup import FRAGMENT_CLIENT, PUBLIC_CLIENT, SsoSetup, fill_connection
 from tests.providers.real import CLIENT_SECRET
 from tests.support.users import PASSWORD as LOCAL_PASSWORD
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.identity_provider import FRAGMENT_CLIENT, SsoSetup, SsoVisitor, fill_connection
+from tests.browser.sso_setup import FRAGMENT_CLIENT, SsoSetup, SsoVisitor, fill_connection
 from tests.config.stack import eventually, manage
 from tests.providers.hostile import HostileProvider
 from tests.support.users import PASSWORD
@@ -44,8 +44,8 @@ def open_filled_form(alice: SsoVisitor, sso_setup: SsoSetup, provider: HostilePr
 def test_sign_in_waits_for_a_free_slot_and_continues(visitor_factory: Any, sso_setup: SsoSetup):
     """Two connection tests of a provider that does not respond occupy both slots of the only web process."""
     sso_setup.connect()
-    result = manage("shell", "-c", FORGET_DISCOVERY, env=sso_setup.product.env)
-    assert result.returncode == 0, result.stderr
+    completed = manage("shell", "-c", FORGET_DISCOVERY, env=sso_setup.product.env)
+    assert completed.returncode == 0, completed.stderr
     anna = visitor_factory()
     with HostileProvider() as provider:
         release_discovery = provider.hold("discovery")

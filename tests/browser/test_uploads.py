@@ -54,9 +54,9 @@ def test_failed_upload_shows_the_reason(collection_visitor: Visitor):
 def test_retry_sends_the_current_metadata(collection_visitor: Visitor):
     page = collection_visitor.page
     upload_rows = page.locator("#uploads li")
-    metadata = page.get_by_label("JSON object, stored with each file")
+    metadata_field = page.get_by_label("JSON object, stored with each file")
     page.get_by_text("Metadata for new uploads").click()
-    metadata.fill('{"type": ')
+    metadata_field.fill('{"type": ')
     page.set_input_files("#files", [file_payload(f"{name}.txt", name.encode()) for name in ("a", "b", "c")])
     expect(upload_rows.locator(".error-text")).to_have_count(3)
     expect(upload_rows.first).to_contain_text("Change the metadata above and try again.")
@@ -65,7 +65,7 @@ def test_retry_sends_the_current_metadata(collection_visitor: Visitor):
     page.get_by_role("button", name="Retry a.txt").press("Enter")
     expect(upload_rows.first).to_be_focused()  # the button is gone
     expect(upload_rows.locator(".error-text")).to_have_count(3)  # the metadata is still invalid
-    metadata.fill('{"type": "note"}')
+    metadata_field.fill('{"type": "note"}')
     page.get_by_role("button", name="Retry a.txt").press("Enter")
     wait_until_ready(page)
     expect(documents_section(page)).to_contain_text("type: note")
@@ -128,12 +128,12 @@ def test_changed_file_replaces_the_document(collection_visitor: Visitor):
     expect(page.locator(".hits")).not_to_contain_text("The old lamp")
     assert collection_visitor.overflow_px() <= 0
 
-    # Sent together, one after the other.
+    # Selected together, and uploaded one after the other.
     upload_files(page, file_payload("d.md", b"Older"), file_payload("d.md", b"Newer"))
     wait_until_ready(page, 4)
 
 
-def test_composed_and_decomposed_names_are_equal(collection_visitor: Visitor):
+def test_composed_and_decomposed_names_are_treated_as_equal(collection_visitor: Visitor):
     page = collection_visitor.page
     page.get_by_label(REPLACE_LABEL).check()
     payloads = (
@@ -147,7 +147,7 @@ def test_composed_and_decomposed_names_are_equal(collection_visitor: Visitor):
     expect(documents_section(page)).to_contain_text("1 document,")
 
 
-def test_second_document_with_the_name_is_reported(collection_visitor: Visitor):
+def test_second_document_with_the_same_name_is_reported(collection_visitor: Visitor):
     page = collection_visitor.page
     assert not page.get_by_label(REPLACE_LABEL).is_checked()
     upload_rows = upload_files(page, file_payload("b.md", b"The old lamp"))

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.collection_pages import LOAD_TIMEOUT_MS, file_payload
 from tests.browser.demo_provider import DemoProvider
-from tests.browser.identity_provider import SsoVisitor
+from tests.browser.sso_setup import SsoVisitor
 from tests.browser.visitor import PHONE_SIZE
 from tests.config.stack import Stack, eventually
 
@@ -97,7 +97,7 @@ def connect_provider(page: Page, demo_provider: DemoProvider) -> None:
 
 
 def design_table(page: Page) -> None:
-    """A table with columns of several types, and a view of some of them."""
+    """Creates a table with columns of several types, and a view of some of them."""
     open_new_record(page, "table Tables")
     page.locator("#id_name").fill("device")
     page.locator("#id_label").fill("Device")
@@ -135,7 +135,7 @@ def select_role(page: Page, field: str, name: str) -> None:
 
 
 def create_access_rules(page: Page) -> None:
-    """Allows the role itil everything with devices, except reading when they were checked."""
+    """Allows the role itil every operation on devices, except reading the column `checked_on`."""
     for operation, column in (("create", ""), ("read", ""), ("write", ""), ("delete", ""), ("read", "checked_on")):
         open_new_record(page, "shield Access rules")
         page.locator("#id_operation").select_option(operation)
@@ -180,16 +180,16 @@ def json_arguments(body: dict[str, Any]) -> tuple[str, ...]:
 
 
 def test_integrator_uses_every_table_operation_with_curl(installation: Installation, tmp_path: Path):
-    devices = f"{installation.product.url}/rest/v1/table/device"
+    devices_url = f"{installation.product.url}/rest/v1/table/device"
     status, user_list = curl(installation, f"{installation.product.url}/rest/v1/table/user?sysparm_query=login=admin")
     assert status == 200
 
-    values = {"title": "Reader at the gate", "owner": user_list["data"][0]["sys_id"], "state": "1", "checked_on": DATE}
-    status, creation = curl(installation, devices, *json_arguments(values))
+    payload = {"title": "Reader at the gate", "owner": user_list["data"][0]["sys_id"], "state": "1", "checked_on": DATE}
+    status, created = curl(installation, devices_url, *json_arguments(payload))
     assert status == 201
-    device_url = f"{devices}/{creation['data'][0]['sys_id']}"
+    device_url = f"{devices_url}/{created['data'][0]['sys_id']}"
     query = "sysparm_query=stateIN1,2^ORDERBYtitle&sysparm_view=short&sysparm_limit=5"
-    assert curl(installation, f"{devices}?{query}") == (
+    assert curl(installation, f"{devices_url}?{query}") == (
         200, {"status": "OK", "data": [{"title": "Reader at the gate", "owner.login": "admin"}]},
     )  # fmt: skip
     assert curl(installation, "-X", "PATCH", device_url, *json_arguments({"state": "2"}))[0] == 200
@@ -204,10 +204,10 @@ def test_integrator_uses_every_table_operation_with_curl(installation: Installat
 def test_integrator_loads_searches_and_deletes_documents_with_curl(installation: Installation, tmp_path: Path):
     product_url = installation.product.url
     (tmp_path / "doors.md").write_text("# Doors\n\nA door that stays open longer than a minute calls the porter.\n")
-    load = ("-F", f"file=@{tmp_path}/doors.md", "-F", 'metadata={"type": "manual"}')
+    upload_arguments = ("-F", f"file=@{tmp_path}/doors.md", "-F", 'metadata={"type": "manual"}')
     url = f"{product_url}/load_document_to_collection?collection_name=Badges&doc_id=doors"
-    status, load_result = curl(installation, *load, url)
-    assert (status, load_result["document_status"]) == (201, "ready")
+    status, document = curl(installation, *upload_arguments, url)
+    assert (status, document["document_status"]) == (201, "ready")
     body = {"text": "The porter has the number 12.", "metadata": {"type": "note"}}
     url = f"{product_url}/load_text_to_collection?collection_name=Badges&doc_id=porter"
     assert curl(installation, *json_arguments(body), url)[0] == 201
@@ -252,17 +252,17 @@ def test_user_signs_in_through_the_provider_and_finds_own_records(installation: 
 
 def test_access_rules_apply_to_the_user_of_the_provider(installation: Installation, browser: Browser):
     """Uses a key of the user, because scripts have the same permissions."""
-    devices = "/rest/v1/table/device"
-    response = installation.product.call(
-        "POST", devices, {"title": "Seen by all who work here", "checked_on": DATE}, key=installation.key
+    devices_path = "/rest/v1/table/device"
+    creation = installation.product.call(
+        "POST", devices_path, {"title": "Seen by all who work here", "checked_on": DATE}, key=installation.key
     )
     anna = SsoVisitor(browser, installation.product.url, installation.demo_provider.printed_value("URL IdP"))
-    key = create_key(anna.sign_in("anna", installation.demo_provider.password).page)
+    anna_key = create_key(anna.sign_in("anna", installation.demo_provider.password).page)
 
-    device_list = installation.product.call("GET", f"{devices}?sysparm_query=titleSTARTSWITHSeen", key=key)
+    list_response = installation.product.call("GET", f"{devices_path}?sysparm_query=titleSTARTSWITHSeen", key=anna_key)
 
-    assert response.body["data"][0]["checked_on"] == DATE
-    assert [row["title"] for row in device_list.body["data"]] == ["Seen by all who work here"]
-    assert "checked_on" not in device_list.body["data"][0]
-    error_response = installation.product.call("GET", f"{devices}?sysparm_query=checked_onISNOTEMPTY", key=key)
-    assert (error_response.status, error_response.body["errors"][0]["code"]) == (400, "unknown_field")
+    assert creation.body["data"][0]["checked_on"] == DATE
+    assert [row["title"] for row in list_response.body["data"]] == ["Seen by all who work here"]
+    assert "checked_on" not in list_response.body["data"][0]
+    refusal = installation.product.call("GET", f"{devices_path}?sysparm_query=checked_onISNOTEMPTY", key=anna_key)
+    assert (refusal.status, refusal.body["errors"][0]["code"]) == (400, "unknown_field")

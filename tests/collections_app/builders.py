@@ -10,5 +10,5 @@ DocumentLoader = Callable[..., Version]
 
 
 def make_collection(name: str, **columns: Any) -> Collection:
-    sizes = {"chunk_size": 200, "chunk_overlap": 40}
-    return Collection.objects.create(name=name, **{"space": embed.default_space(), **sizes, **columns})
+    chunk_settings = {"chunk_size": 200, "chunk_overlap": 40}
+    return Collection.objects.create(name=name, **{"space": embed.default_space(), **chunk_settings, **columns})

@@ -36,15 +36,15 @@ def document_loader(collection: Collection, carl: User) -> DocumentLoader:
     """Loads a text, by default into `collection`, and processes it immediately."""
 
     def load_document(
-        text: str = "The printer is out of paper.", *, into: Collection | None = None, **options: Any
+        text: str = "The printer is out of paper.", *, target: Collection | None = None, **options: Any
     ) -> Version:
         columns: dict[str, Any] = {
             "filename": "", "format": "text", "metadata": {}, "doc_id": None, "on_duplicate": "skip", **options
         }  # fmt: skip
-        result = storage.store_document(
-            collection=into or collection, data=text.encode(), user_id=carl.pk, takes_lease=True, **columns
+        store_result = storage.store_document(
+            collection=target or collection, data=text.encode(), user_id=carl.pk, takes_lease=True, **columns
         )
-        return worker.process_in_request(result)
+        return worker.process_in_request(store_result)
 
     return load_document
 

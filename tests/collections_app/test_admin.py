@@ -27,20 +27,13 @@ COLLECTION_FORM = {
 }
 
 
-@pytest.fixture
-def as_carl(carl: User) -> Client:
-    client = Client()
-    client.force_login(carl)
-    return client
+def page_html(response: Any) -> str:
+    html: str = response.content.decode()
+    return html
 
 
-def visible_text(response: Any) -> str:
-    page: str = response.content.decode()
-    return page
-
-
-def page_path(record: Any, page: str = "change") -> str:
-    return f"/admin/collections_app/{record._meta.model_name}/{record.pk}/{page}/"
+def page_path(record: Any, action: str = "change") -> str:
+    return f"/admin/collections_app/{record._meta.model_name}/{record.pk}/{action}/"
 
 
 class TestCollections:
@@ -59,15 +52,15 @@ class TestCollections:
         collection = collection.refreshed()
         assert (collection.alpha, collection.reader_roles, len(collection.writer_roles)) == (0.9, [], 1)
         assert collection.history.count() == 2
-        assert "Keyword weight" in visible_text(as_carl.get(page_path(collection)))
+        assert "Keyword weight" in page_html(as_carl.get(page_path(collection)))
 
     def test_list_shows_counts(self, as_carl: Client):
         collection = library.make_library_collection("<b>Handbooks</b>")
         library.add_document(collection)
         library.add_failing_document(collection)
-        page_text = visible_text(as_carl.get(COLLECTION_LIST_PATH))
-        assert "&lt;b&gt;Handbooks&lt;/b&gt;" in page_text and "<b>Handbooks" not in page_text
-        page = visible_text(as_carl.get(page_path(collection)))
+        page = page_html(as_carl.get(COLLECTION_LIST_PATH))
+        assert "&lt;b&gt;Handbooks&lt;/b&gt;" in page and "<b>Handbooks" not in page
+        page = page_html(as_carl.get(page_path(collection)))
         assert "2 (1 ready, 1 failed), 1 passage" in page and str(collection.space) in page
 
     @pytest.mark.parametrize(
@@ -86,23 +79,23 @@ class TestCollections:
     def test_invalid_settings_are_reported(self, as_carl: Client, changes: dict[str, Any], message: str):
         library.make_library_collection("Taken")
         response = as_carl.post(COLLECTION_LIST_PATH + "add/", {**COLLECTION_FORM, **changes})
-        assert response.status_code == 200 and message in visible_text(response)
+        assert response.status_code == 200 and message in page_html(response)
         assert Collection.objects.count() == 1
 
     @pytest.mark.parametrize("path", ["add", "change"])
     def test_removing_own_write_access_shows_a_warning(self, as_carl: Client, path: str):
         url = COLLECTION_LIST_PATH + "add/" if path == "add" else page_path(library.make_library_collection("Manuals"))
-        text = "You can no longer change this collection"
+        warning = "You can no longer change this collection"
         response = as_carl.post(
             url, {**COLLECTION_FORM, "writer_roles": [library.role_id("collection_admin")]}, follow=True
         )
-        assert response.status_code == 200 and text not in visible_text(response)
+        assert response.status_code == 200 and warning not in page_html(response)
         form = {
             **COLLECTION_FORM,
             "name": "Manuals" if path == "change" else "Others",
             "writer_roles": [library.role_id("itil")],
         }
-        assert text in visible_text(as_carl.post(url, form, follow=True))
+        assert warning in page_html(as_carl.post(url, form, follow=True))
 
     def test_name_of_a_deleted_collection_is_free(self, as_carl: Client):
         deleted_collection = library.make_library_collection("Manuals")
@@ -118,45 +111,45 @@ class TestCollections:
         assert Version.objects.get().text_configuration == "english"
 
     def test_page_explains_an_empty_language(self, as_carl: Client):
-        page = visible_text(as_carl.get(page_path(library.make_library_collection("Manuals"))))
+        page = page_html(as_carl.get(page_path(library.make_library_collection("Manuals"))))
         assert "Leave empty for writers only." in page and "Leave empty to detect it per document" in page
 
     def test_deleting_a_collection_deletes_its_documents(self, as_carl: Client, carl: User):
         collection = library.make_library_collection()
         library.add_document(collection)
-        assert "with 1 document<" in visible_text(as_carl.get(page_path(collection, "delete")))
+        assert "with 1 document<" in page_html(as_carl.get(page_path(collection, "delete")))
         assert as_carl.post(page_path(collection, "delete"), {"post": "yes"}).status_code == 302
         assert collection.refreshed().deleted_at is not None
         assert not Version.objects.filter(is_searched=True, collection__deleted_at=None).exists()
         entry = DeletionLogEntry.objects.get(table="document_collection")
         assert (entry.display_value, entry.deleted_by) == ("Handbooks", carl.pk)
-        assert "Handbooks" not in visible_text(as_carl.get(COLLECTION_LIST_PATH)).partition("result_list")[2]
+        assert "Handbooks" not in page_html(as_carl.get(COLLECTION_LIST_PATH)).partition("result_list")[2]
 
     def test_several_collections_can_be_deleted_from_the_list(self, as_carl: Client):
-        keys = [library.make_library_collection(name).pk for name in ("One", "Two")]
-        form = {"action": "delete_selected", "_selected_action": keys, "post": "yes"}
+        collection_ids = [library.make_library_collection(name).pk for name in ("One", "Two")]
+        form = {"action": "delete_selected", "_selected_action": collection_ids, "post": "yes"}
         assert as_carl.post(COLLECTION_LIST_PATH, form).status_code == 302
         assert not Collection.objects.filter(deleted_at=None).exists()
 
     def test_deleting_a_role_names_its_collections(self, as_alice: Client):
         library.make_library_collection("For the desk", readers=("desk",))
         role = Role.objects.get(name="desk")
-        assert "For the desk" in visible_text(as_alice.get(f"/admin/accounts/role/{role.pk}/delete/"))
+        assert "For the desk" in page_html(as_alice.get(f"/admin/accounts/role/{role.pk}/delete/"))
 
 
 class TestForeignCollections:
     """A collection administrator without the roles of a collection cannot see it."""
 
     def test_unreadable_collection_is_hidden(self, as_carl: Client):  # C02 C06
-        secret = library.make_library_collection("Secret plans", readers=("itil",), writers=("itil",))
-        document = library.add_document(secret, "The secret", filename="secret.txt", format="text")
+        plans = library.make_library_collection("Secret plans", readers=("itil",), writers=("itil",))
+        document = library.add_document(plans, "The secret", filename="secret.txt", format="text")
         for path in (COLLECTION_LIST_PATH, DOCUMENT_LIST_PATH, "/admin/"):
-            assert "ecret" not in visible_text(as_carl.get(path)), path
-        for path in (page_path(secret), page_path(secret, "delete"), page_path(secret, "history"), page_path(document)):
+            assert "ecret" not in page_html(as_carl.get(path)), path
+        for path in (page_path(plans), page_path(plans, "delete"), page_path(plans, "history"), page_path(document)):
             assert as_carl.get(path).status_code != 200, path
-        entry = secret.history.first()
-        assert as_carl.get(f"{page_path(secret, 'history')}{entry.pk}/").status_code == 404
-        assert as_carl.post(page_path(secret, "reembed")).status_code == 404
+        entry = plans.history.first()
+        assert as_carl.get(f"{page_path(plans, 'history')}{entry.pk}/").status_code == 404
+        assert as_carl.post(page_path(plans, "reembed")).status_code == 404
         form = {"action": "delete_selected", "_selected_action": [document.pk], "post": "yes"}
         as_carl.post(DOCUMENT_LIST_PATH, form)
         as_carl.post(DOCUMENT_LIST_PATH, {**form, "action": "try_again"})
@@ -165,7 +158,7 @@ class TestForeignCollections:
     def test_readable_collection_is_shown_read_only(self, as_carl: Client):
         shared_collection = library.make_library_collection("Shared", readers=("collection_admin",), writers=("itil",))
         document = library.add_failing_document(shared_collection)
-        assert "Shared" in visible_text(as_carl.get(page_path(shared_collection)))
+        assert "Shared" in page_html(as_carl.get(page_path(shared_collection)))
         for path in (
             page_path(shared_collection),
             page_path(shared_collection, "delete"),
@@ -177,7 +170,7 @@ class TestForeignCollections:
         assert (document.newest.state, document.deleted_at) == ("failed", None)
 
     @pytest.mark.parametrize("path", [COLLECTION_LIST_PATH, DOCUMENT_LIST_PATH, COLLECTION_LIST_PATH + "add/"])
-    def test_users_without_the_role_open_no_page(self, as_bob: Client, path: str):
+    def test_users_without_the_role_cannot_open_pages(self, as_bob: Client, path: str):
         assert as_bob.get(path).status_code in (302, 403)
 
 
@@ -190,9 +183,9 @@ class TestDocuments:
         library.add_document(first_collection, filename="<b>good.md")
         failed_document = library.add_failing_document(second_collection)
         assert failed_document.newest is not None
-        page_text = visible_text(as_carl.get(DOCUMENT_LIST_PATH))
-        assert "&lt;b&gt;good.md" in page_text and failed_document.newest.error in page_text
-        for query, expected in (
+        page = page_html(as_carl.get(DOCUMENT_LIST_PATH))
+        assert "&lt;b&gt;good.md" in page and failed_document.newest.error in page
+        for query, expected_names in (
             ("state=failed", ["broken.pdf"]),
             ("state=ready", ["&lt;b&gt;good.md"]),
             (f"in={second_collection.pk}", ["broken.pdf"]),
@@ -200,14 +193,14 @@ class TestDocuments:
             (f"q={failed_document.newest.sha256}", ["broken.pdf"]),
             ("state=nonsense", []),
         ):
-            table = visible_text(as_carl.get(f"{DOCUMENT_LIST_PATH}?{query}")).partition("result_list")[2]
-            assert [name for name in ("&lt;b&gt;good.md", "broken.pdf") if name in table] == expected, query
+            result_list = page_html(as_carl.get(f"{DOCUMENT_LIST_PATH}?{query}")).partition("result_list")[2]
+            assert [name for name in ("&lt;b&gt;good.md", "broken.pdf") if name in result_list] == expected_names, query
 
     def test_page_shows_properties_but_no_text(self, as_carl: Client):
         document = library.add_document(library.make_library_collection(), metadata={"type": "<i>manual</i>"})
-        page_text = visible_text(as_carl.get(page_path(document)))
-        assert "&lt;i&gt;manual&lt;/i&gt;" in page_text and "<i>manual" not in page_text and "the system" in page_text
-        assert "toner" not in page_text
+        page = page_html(as_carl.get(page_path(document)))
+        assert "&lt;i&gt;manual&lt;/i&gt;" in page and "<i>manual" not in page and "the system" in page
+        assert "toner" not in page
         assert as_carl.post(page_path(document), {"doc_id": "mine"}).status_code == 403
         assert as_carl.get(DOCUMENT_LIST_PATH + "add/").status_code == 403
 
@@ -218,17 +211,17 @@ class TestDocuments:
         )
         response = as_carl.get(page_path(document_with_file))
         assert response.context["title"] == "handbook.md"
-        match = re.search(r'href="([^"]+/content)" download>Download<', visible_text(response))
+        match = re.search(r'href="([^"]+/content)" download>Download<', page_html(response))
         assert match is not None and as_carl.get(match[1]).content.decode() == library.HANDBOOK
         assert as_carl.get(page_path(document_without_file)).context["title"] == "faq"
 
     def test_page_links_to_the_page_of_the_collection(self, as_carl: Client):
         document = library.add_document(library.make_library_collection())
         match = re.search(
-            r'href="([^"]+)#documents-title">Edit in the collection<', visible_text(as_carl.get(page_path(document)))
+            r'href="([^"]+)#documents-title">Edit in the collection<', page_html(as_carl.get(page_path(document)))
         )
         assert match is not None
-        assert f'id="delete-{document.pk}"' in visible_text(as_carl.get(match[1]))
+        assert f'id="delete-{document.pk}"' in page_html(as_carl.get(match[1]))
 
     def test_documents_cannot_be_changed_or_deleted_here(self, as_carl: Client, as_alice: Client):
         document = library.add_document(library.make_library_collection())
@@ -236,66 +229,66 @@ class TestDocuments:
             assert browser.post(page_path(document, "delete"), {"post": "yes"}).status_code == 403
             form = {"action": "delete_selected", "_selected_action": [document.pk], "post": "yes"}
             browser.post(DOCUMENT_LIST_PATH, form)
-            assert "_selected_action" not in visible_text(browser.get(DOCUMENT_LIST_PATH))
+            assert "_selected_action" not in page_html(browser.get(DOCUMENT_LIST_PATH))
         document.refresh_from_db()
         assert document.deleted_at is None
 
 
-class TestThousandsOfCollections:
-    """Pages list the first collections or documents, and the number of the others."""
+class TestManyCollections:
+    """Pages list the first collections or documents and the number of further ones."""
 
     @pytest.fixture(autouse=True)
-    def thousand_collections(self) -> list[Collection]:
+    def many_collections(self) -> list[Collection]:
         collections = [Collection(name=f"coll-{number:03}", space=embed.default_space()) for number in range(60)]
         Collection.objects.bulk_create(collections)
         return list(Collection.objects.order_by("name"))
 
     @staticmethod
-    def named_count(response: Any) -> int:
-        return len(set(re.findall(r"(?:coll|docu)-[0-9]{3}", visible_text(response))))
+    def count_names(response: Any) -> int:
+        return len(set(re.findall(r"(?:coll|docu)-[0-9]{3}", page_html(response))))
 
     def test_filter_names_the_first_collections_and_the_chosen_one(
-        self, as_carl: Client, thousand_collections: list[Collection]
+        self, as_carl: Client, many_collections: list[Collection]
     ):
         response = as_carl.get(DOCUMENT_LIST_PATH)
-        assert self.named_count(response) == MAX_NAMES_SHOWN and f"(first {MAX_NAMES_SHOWN})" in visible_text(response)
-        for collection in (thousand_collections[0], thousand_collections[-1]):
+        assert self.count_names(response) == MAX_NAMES_SHOWN and f"(first {MAX_NAMES_SHOWN})" in page_html(response)
+        for collection in (many_collections[0], many_collections[-1]):
             url = f"{DOCUMENT_LIST_PATH}?in={collection.pk}"
-            assert url in visible_text(as_carl.get(page_path(collection)))
+            assert url in page_html(as_carl.get(page_path(collection)))
             response = as_carl.get(url)
-            assert collection.name in visible_text(response) and self.named_count(response) <= MAX_NAMES_SHOWN + 1
+            assert collection.name in page_html(response) and self.count_names(response) <= MAX_NAMES_SHOWN + 1
 
-    def test_confirmation_names_the_first_collections(self, as_carl: Client, thousand_collections: list[Collection]):
-        keys = [collection.pk for collection in thousand_collections]
-        response = as_carl.post(COLLECTION_LIST_PATH, {"action": "delete_selected", "_selected_action": keys})
-        assert self.named_count(response) == MAX_NAMES_SHOWN and "… and 10 more" in visible_text(response)
+    def test_confirmation_names_the_first_collections(self, as_carl: Client, many_collections: list[Collection]):
+        collection_ids = [collection.pk for collection in many_collections]
+        response = as_carl.post(COLLECTION_LIST_PATH, {"action": "delete_selected", "_selected_action": collection_ids})
+        assert self.count_names(response) == MAX_NAMES_SHOWN and "… and 10 more" in page_html(response)
 
     def test_deleting_a_role_names_the_first_of_its_collections(self, as_alice: Client):
-        role = library.role_id("desk")
-        Collection.objects.update(reader_roles=[role], writer_roles=[role])
-        page_text = visible_text(as_alice.get(f"/admin/accounts/role/{role}/delete/"))
+        role_id = library.role_id("desk")
+        Collection.objects.update(reader_roles=[role_id], writer_roles=[role_id])
+        page = page_html(as_alice.get(f"/admin/accounts/role/{role_id}/delete/"))
         for permission in ("readers", "writers"):
-            assert page_text.count(f"whose {permission} will no longer include this role") == MAX_NAMES_SHOWN
-        assert page_text.count("… and 10 more") == 2
+            assert page.count(f"whose {permission} will no longer include this role") == MAX_NAMES_SHOWN
+        assert page.count("… and 10 more") == 2
 
 
 class TestReembedding:
     def test_reembedding_is_offered_if_the_model_differs(self, as_carl: Client):
         collection = library.make_library_collection()
-        page_text = visible_text(as_carl.get(page_path(collection)))
-        assert "/reembed/" not in page_text and "Search this collection or add documents" in page_text
+        page = page_html(as_carl.get(page_path(collection)))
+        assert "/reembed/" not in page and "Search this collection or add documents" in page
         retired_space = EmbeddingSpace.objects.create(provider="retired", model="old", dimensions=8)
         for columns in ({"next_space": retired_space}, {"space": retired_space, "next_space": None}):
             Collection.objects.filter(pk=collection.pk).update(**columns)
-            assert "/reembed/" in visible_text(as_carl.get(page_path(collection))), columns
+            assert "/reembed/" in page_html(as_carl.get(page_path(collection))), columns
 
     def test_reembedding_with_another_model_can_be_canceled(self, as_carl: Client):
         collection = library.make_library_collection()
         collection.next_space = EmbeddingSpace.objects.create(provider="retired", model="old", dimensions=8)
         collection.save()
         path = page_path(collection, "reembed")
-        assert "The re-embedding with retired/old (8) will be canceled." in visible_text(as_carl.get(path))
-        assert "Re-embedding canceled." in visible_text(as_carl.post(path, follow=True))
+        assert "The re-embedding with retired/old (8) will be canceled." in page_html(as_carl.get(path))
+        assert "Re-embedding canceled." in page_html(as_carl.post(path, follow=True))
         assert collection.refreshed().next_space is None
 
     @pytest.mark.parametrize(("dimensions", "is_offered"), [(None, True), (8, True), (9, False)])
@@ -311,67 +304,61 @@ class TestReembedding:
         library.add_document(collection)
         retired_space = EmbeddingSpace.objects.create(provider="retired", model="old", dimensions=8)
         Collection.objects.filter(pk=collection.pk).update(space=retired_space)
-        page_text = visible_text(as_carl.get(page_path(collection, "reembed")))
-        assert "1 passage of" in page_text and "retired/old (8)" in page_text
+        page = page_html(as_carl.get(page_path(collection, "reembed")))
+        assert "1 passage of" in page and "retired/old (8)" in page
         assert collection.refreshed().next_space is None
         assert as_carl.post(page_path(collection, "reembed")).status_code == 302
         assert collection.refreshed().next_space == library.make_library_collection("New").space
-        page = visible_text(as_carl.get(page_path(collection)))
+        page = page_html(as_carl.get(page_path(collection)))
         assert "being re-embedded with" in page
 
     def test_progress_and_error_of_reembedding_are_shown(self, as_carl: Client):
         collection = library.make_library_collection()
         library.add_document(collection)
-        assert "not running" in visible_text(as_carl.get(page_path(collection)))
-        target = EmbeddingSpace.objects.create(provider="other", model="new", dimensions=8)
-        for space, filled_count in ((target, 0), (collection.space, 1)):
+        assert "not running" in page_html(as_carl.get(page_path(collection)))
+        new_space = EmbeddingSpace.objects.create(provider="other", model="new", dimensions=8)
+        for space, filled_count in ((new_space, 0), (collection.space, 1)):
             Collection.objects.filter(pk=collection.pk).update(next_space=space, reembed_error="It is away.")
-            page = visible_text(as_carl.get(page_path(collection)))
+            page = page_html(as_carl.get(page_path(collection)))
             assert f"Vectors stored for {space}: {filled_count} of 1." in page and "It is away." in page
 
 
 class TestDashboardTile:
-    def tile(self, browser: Client) -> Any:
-        (result,) = [tile for tile in browser.get("/admin/").context["tiles"] if tile.title == "Documents"]
-        return result
+    def find_tile(self, browser: Client) -> Any:
+        return next(tile for tile in browser.get("/admin/").context["tiles"] if tile.title == "Documents")
 
     def test_tile_counts_readable_collections(self, as_carl: Client, as_alice: Client):
         collection = library.make_library_collection()
         library.add_document(collection)
         library.add_document(collection, "Other", is_loaded=False)
         library.add_document(library.make_library_collection("Secret", writers=("itil",)))
-        carl, alice = self.tile(as_carl), self.tile(as_alice)
+        carl_tile, alice_tile = self.find_tile(as_carl), self.find_tile(as_alice)
+        assert carl_tile.figure == "1" and not carl_tile.warnings
+        assert "1 in progress, 0 failed, in 1 collection." in carl_tile.description
         assert (
-            carl.figure == "1" and "1 in progress, 0 failed, in 1 collection." in carl.description and not carl.warnings
-        )
-        assert (
-            alice.figure == "2"
-            and alice.description.startswith("documents ready, 0 empty,")
-            and "in 2 collections" in alice.description
+            alice_tile.figure == "2"
+            and alice_tile.description.startswith("documents ready, 0 empty,")
+            and "in 2 collections" in alice_tile.description
         )
 
     def test_tile_warns_about_failures(self, as_carl: Client):
         library.add_failing_document(library.make_library_collection())
         library.add_document(library.make_library_collection("Blank"), " \n")
-        result = self.tile(as_carl)
+        tile = self.find_tile(as_carl)
         # The number of ready documents would be red.
-        assert "1 empty" in result.description and not result.needs_attention
-        assert '<span class="sb-tile-description sb-tile-warnings">1 failed.</span>' in visible_text(
+        assert "1 empty" in tile.description and not tile.needs_attention
+        assert '<span class="sb-tile-description sb-tile-warnings">1 failed.</span>' in page_html(
             as_carl.get("/admin/")
         )
-        assert (
-            result.warnings == "1 failed."
-            and "failed" not in result.description
-            and result.url.endswith("?state=failed")
-        )
+        assert tile.warnings == "1 failed." and "failed" not in tile.description and tile.url.endswith("?state=failed")
 
     def test_tile_warns_about_an_old_queue(self, as_carl: Client):
         document = library.add_document(library.make_library_collection(), is_loaded=False)
-        assert not self.tile(as_carl).warnings
+        assert not self.find_tile(as_carl).warnings
         Version.objects.filter(document=document).update(created_at=timezone.now() - timedelta(minutes=20))
-        result = self.tile(as_carl)
-        assert result.warnings == "The oldest queued document has been waiting for 20\xa0minutes."
-        assert not result.needs_attention
+        tile = self.find_tile(as_carl)
+        assert tile.warnings == "The oldest queued document has been waiting for 20\xa0minutes."
+        assert not tile.needs_attention
 
     def test_users_without_the_role_do_not_see_the_tile(self, sonja: User):
         client = Client()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from accounts import demo as demo_people
+from accounts import demo as demo_users
 from accounts.models import Role, User
 from collections_app import access, demo_documents
 from collections_app.ingest import worker
@@ -19,7 +19,7 @@ from tests.support.users import PASSWORD, make_user
 
 pytestmark = pytest.mark.django_db
 
-PAGE_OF_QUESTION = {
+PAGES_BY_QUESTION = {
     "How do I take a backup and restore it?": "docs/how-to/backup.md",
     "set up a Keycloak connection": "docs/how-to/connect-a-provider.md",
     "who may read a column": "docs/how-to/write-access-rules.md",
@@ -29,11 +29,11 @@ PAGE_OF_QUESTION = {
 
 
 def create_demo_collection() -> None:
-    demo_people.create_demo_users(lambda: PASSWORD)
+    demo_users.create_demo_users(lambda: PASSWORD)
     demo_documents.load_demo_documents()
 
 
-def load_demo_collection() -> Collection:
+def process_demo_documents() -> Collection:
     """Processes the documents as a worker would."""
     for version in Version.objects.order_by("pk"):
         token = leases.take_lease(version.pk)
@@ -45,22 +45,22 @@ def load_demo_collection() -> Collection:
 def test_demo_collection_holds_the_documentation_and_is_queued():
     create_demo_collection()
 
-    pages = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")}
-    names = {"README.md", *(name for name in pages if not name.startswith("docs/decisions/"))}
-    assert set(Document.objects.values_list("doc_id", flat=True)) == names
+    paths = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    expected_ids = {"README.md", *(name for name in paths if not name.startswith("docs/decisions/"))}
+    assert set(Document.objects.values_list("doc_id", flat=True)) == expected_ids
     assert set(Version.objects.values_list("state", flat=True)) == {"queued"}
 
 
 def test_first_search_finds_the_right_page():
     create_demo_collection()
-    collection = load_demo_collection()
+    collection = process_demo_documents()
 
-    for query, page in PAGE_OF_QUESTION.items():
+    for query, page in PAGES_BY_QUESTION.items():
         result = pipeline.search([collection], SearchRequest(query=query, k=3, filter=parse_filter("")))
         assert page in [hit.doc_id for hit in result.hits], query
 
 
-def test_demo_agent_can_read_it_and_collection_admins_can_write_it(carl: User):
+def test_demo_agent_reads_and_collection_admins_write_the_demo_collection(carl: User):
     create_demo_collection()
     collection = Collection.objects.get()
 
@@ -72,9 +72,9 @@ def test_demo_agent_can_read_it_and_collection_admins_can_write_it(carl: User):
 
 def test_demo_collection_is_created_once_and_not_again_after_its_deletion():
     create_demo_collection()
-    documents = Document.objects.count()
+    document_count = Document.objects.count()
     create_demo_collection()
-    assert (Collection.objects.count(), Document.objects.count()) == (1, documents)
+    assert (Collection.objects.count(), Document.objects.count()) == (1, document_count)
     Collection.objects.update(deleted_at=Collection.objects.get().sys_created_at)
     create_demo_collection()
     assert not Collection.objects.filter(deleted_at=None).exists()

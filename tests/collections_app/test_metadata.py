@@ -26,9 +26,9 @@ def refused_fields(metadata: Any) -> list[Any]:
 
 
 def test_typed_fields_and_any_others_are_stored_as_sent() -> None:
-    values = VALID_METADATA | {"tags": ["a", {"b": None}], "n": 1.5, "Größe": "XL", "docType": ""}
-    assert validation.validate_metadata(values) is values
-    assert validation.parse_metadata(json.dumps(values)) == values
+    metadata = VALID_METADATA | {"tags": ["a", {"b": None}], "n": 1.5, "Größe": "XL", "docType": ""}
+    assert validation.validate_metadata(metadata) is metadata
+    assert validation.parse_metadata(json.dumps(metadata)) == metadata
     assert validation.validate_metadata({}) == {}
 
 
@@ -99,19 +99,19 @@ def test_metadata_must_be_an_object(value: Any) -> None:
 
 # C09
 def test_five_levels_are_accepted_and_six_refused() -> None:
-    five_levels: Any = {"a": {"b": [{"c": ["d"]}]}}
-    assert validation.validate_metadata(five_levels) == five_levels
+    nested_metadata: Any = {"a": {"b": [{"c": ["d"]}]}}
+    assert validation.validate_metadata(nested_metadata) == nested_metadata
     assert refused_fields({"a": {"b": [{"c": [["d"]]}]}}) == ["metadata"]
-    deep_value: Any = "x"
+    deeply_nested_value: Any = "x"
     for _ in range(10_000):
-        deep_value = [deep_value]
-    assert refused_fields({"a": deep_value}) == ["metadata"]
+        deeply_nested_value = [deeply_nested_value]
+    assert refused_fields({"a": deeply_nested_value}) == ["metadata"]
 
 
 # C09
 def test_sixteen_kilobytes_are_accepted_and_more_refused(settings: Any) -> None:
-    limit = settings.COLLECTIONS["metadata_limit"]
-    text = "é" * ((limit - len('{"a":""}')) // 2)
+    max_bytes = settings.COLLECTIONS["metadata_limit"]
+    text = "é" * ((max_bytes - len('{"a":""}')) // 2)
     assert validation.validate_metadata({"a": text})
     assert refused_fields({"a": text + "é"}) == ["metadata"]
     assert refused_fields({"a": "x" * 1_000_000}) == ["metadata"]
@@ -132,15 +132,15 @@ def test_unstorable_text_is_refused_at_any_depth(value: Any) -> None:
 
 # C09
 @pytest.mark.parametrize(
-    "text",
+    "form_text",
     [
         '{"a": 1, "a": 2}', '{"a": {"b": 1, "b": 2}}', '{"a": NaN}', '{"a": Infinity}', '{"a": 1e999}', "{", "", "[]",
         '{"a": "\\ud800"}', '{"a": "\\u0000"}', "{'a': 1}", '{"a": 1} x', '{"a":' + "[" * 100_000,
     ],
 )  # fmt: skip
-def test_text_of_a_form_follows_the_same_rules(text: str) -> None:
+def test_text_of_a_form_follows_the_same_rules(form_text: str) -> None:
     with pytest.raises(BadRequest) as exc_info:
-        validation.parse_metadata(text)
+        validation.parse_metadata(form_text)
     assert exc_info.value.as_items()[0]["field"] == "metadata"
     assert exc_info.value.code == "invalid_metadata"
 

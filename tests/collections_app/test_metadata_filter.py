@@ -95,27 +95,27 @@ CASES = {
 }
 
 
-def matching_documents(text: str) -> list[str]:
-    condition, values = parse_filter(text).sql("one.metadata")
+def matching_documents(filter_text: str) -> list[str]:
+    condition, parameters = parse_filter(filter_text).sql("document.metadata")
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT one.name FROM unnest(%s::text[], %s::jsonb[]) WITH ORDINALITY AS one (name, metadata, number)"
-            f" WHERE {condition} ORDER BY one.number",
-            [list(DOCUMENTS), [json.dumps(document) for document in DOCUMENTS.values()], *values],
+            "SELECT name FROM unnest(%s::text[], %s::jsonb[]) WITH ORDINALITY AS document (name, metadata, number)"
+            f" WHERE {condition} ORDER BY number",
+            [list(DOCUMENTS), [json.dumps(document) for document in DOCUMENTS.values()], *parameters],
         )
         return [name for (name,) in cursor.fetchall()]
 
 
 # C07
 @pytest.mark.django_db
-@pytest.mark.parametrize("text", CASES)
-def test_filter_finds(text: str) -> None:
-    assert matching_documents(text) == CASES[text]
+@pytest.mark.parametrize("filter_text", CASES)
+def test_filter_matches_the_expected_documents(filter_text: str) -> None:
+    assert matching_documents(filter_text) == CASES[filter_text]
 
 
 # C07
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("filter_text", "message"),
     [
         ("priority=abc", "priority: a whole number"),
         ("priority=1.5", "priority: a whole number"),
@@ -153,11 +153,11 @@ def test_filter_finds(text: str) -> None:
         ("^OR".join(["a=1"] * 201), "conditions"),
     ],
 )
-def test_contradictory_filter_is_refused_with_the_reason(text: str, message: str) -> None:
+def test_contradictory_filter_is_refused_with_the_reason(filter_text: str, message: str) -> None:
     with pytest.raises(QueryError) as exc_info:
-        parse_filter(text)
+        parse_filter(filter_text)
     assert message in exc_info.value.message
-    assert 0 <= exc_info.value.position <= len(text)
+    assert 0 <= exc_info.value.position <= len(filter_text)
 
 
 # C08
@@ -169,10 +169,10 @@ def test_server_fields_of_a_document_are_not_metadata(field: str) -> None:
 
 
 def test_names_and_values_are_parameters() -> None:
-    sql, values = parse_filter("{evil'name}={evil'value}^status=evil").sql("version.metadata")
+    sql, parameters = parse_filter("{evil'name}={evil'value}^status=evil").sql("version.metadata")
     assert "evil" not in sql
-    assert any("evil'name" in str(value) for value in values)
-    assert sql.count("%s") == len(values)
+    assert any("evil'name" in str(parameter) for parameter in parameters)
+    assert sql.count("%s") == len(parameters)
 
 
 def test_no_filter_is_no_condition() -> None:
@@ -181,11 +181,11 @@ def test_no_filter_is_no_condition() -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("text", ["priority=3", "number=2024-17", "number=7"])
-def test_equality_without_letters_can_use_the_index(text: str) -> None:
-    condition, values = parse_filter(text).sql("version.metadata")
+@pytest.mark.parametrize("filter_text", ["priority=3", "number=2024-17", "number=7"])
+def test_equality_without_letters_can_use_the_index(filter_text: str) -> None:
+    condition, parameters = parse_filter(filter_text).sql("version.metadata")
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute(f"EXPLAIN SELECT id FROM document_version version WHERE {condition}", values)
+        cursor.execute(f"EXPLAIN SELECT id FROM document_version version WHERE {condition}", parameters)
         plan = "\n".join([line for (line,) in cursor.fetchall()])
     assert "document_version_metadata" in plan

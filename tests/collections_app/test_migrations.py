@@ -11,7 +11,7 @@ from django.db.migrations.executor import MigrationExecutor
 from accounts.models import User
 from collections_app.models import Collection, EmbeddingSpace, Version
 from tests.collections_app import library
-from tests.collections_app.http.calls import SEARCH_PATH, key_caller
+from tests.collections_app.http.calls import SEARCH_PATH, make_key_caller
 
 BEFORE_0006 = [("collections_app", "0005_overlap_at_most_half")]
 MODELS = (Collection, EmbeddingSpace, Version)
@@ -42,33 +42,33 @@ def stored_rows() -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize(
-    ("configured_dimensions", "asking_models"),
+    ("configured_dimensions", "requesting_models"),
     [(None, set()), (64, {"hosted", "other"})],
     ids=["dimensions are not requested", "dimensions are requested"],
 )
-def test_older_spaces_request_dimensions_as_the_setting_did(
-    configured_dimensions: int | None, asking_models: set[str], carl: User, settings: Any
+def test_older_spaces_request_dimensions_if_the_setting_did(
+    configured_dimensions: int | None, requesting_models: set[str], carl: User, settings: Any
 ):
     collection = library.make_library_collection("manuals")
     library.add_document(collection)
     settings.EMBEDDING = {**settings.EMBEDDING, "dimensions": configured_dimensions}
     rows_before = stored_rows()
     with at_migration(BEFORE_0006) as apps:
-        removed_columns = {
+        later_columns = {
             "embedding_space.asks_dimensions",
             "document_collection.reembed_after",
             "document_version.embedded_to",
         }
-        assert not removed_columns & column_names()
-        space = apps.get_model("collections_app", "EmbeddingSpace")
+        assert not later_columns & column_names()
+        space_model = apps.get_model("collections_app", "EmbeddingSpace")
         for name in ("hosted", "other"):
-            space.objects.create(provider="openai", model=name, dimensions=64)
-        space.objects.create(provider="retired", model="hosted", dimensions=64)
+            space_model.objects.create(provider="openai", model=name, dimensions=64)
+        space_model.objects.create(provider="retired", model="hosted", dimensions=64)
         # A collection that is changing to one of these spaces.
-        target_space = space.objects.get(model="other")
+        target_space = space_model.objects.get(model="other")
         apps.get_model("collections_app", "Collection").objects.filter(pk=collection.pk).update(next_space=target_space)
 
-    assert {space.model for space in EmbeddingSpace.objects.filter(asks_dimensions=True)} == asking_models
+    assert {space.model for space in EmbeddingSpace.objects.filter(asks_dimensions=True)} == requesting_models
     assert not EmbeddingSpace.objects.exclude(provider="openai").filter(asks_dimensions=True).exists()
     collection.refresh_from_db()
     assert (collection.next_space, collection.reembed_after) == (EmbeddingSpace.objects.get(model="other"), 0)
@@ -82,8 +82,8 @@ def test_older_spaces_request_dimensions_as_the_setting_did(
         for name in ("embedded_to", "text_configuration"):
             row[name] = rows_before["Version"][0][name]
     assert rows_after == rows_before
-    body = key_caller(carl).get(SEARCH_PATH, collection_names="manuals", query="toner").json()
-    assert body and "toner" in body[0]["page_content"]
+    passages = make_key_caller(carl).get(SEARCH_PATH, collection_names="manuals", query="toner").json()
+    assert passages and "toner" in passages[0]["page_content"]
 
 
 BEFORE_0010 = [("collections_app", "0009_a_guessed_language_is_known")]
@@ -97,8 +97,8 @@ def test_words_of_older_collections_are_still_found(is_guessed: bool, carl: User
     Collection.objects.update(text_configuration="english", unmarked_configuration="english")
     library.add_document(collection.refreshed(), "The printers are on the third floor, and they have no toner. ")
     with at_migration(BEFORE_0010) as apps:
-        stored_collections = apps.get_model("collections_app", "Collection").objects
-        stored_collections.update(text_configuration="english", is_language_guessed=is_guessed)
+        collection_manager = apps.get_model("collections_app", "Collection").objects
+        collection_manager.update(text_configuration="english", is_language_guessed=is_guessed)
         # The number of chunks, and three words; words in a language were not counted.
         with connection.cursor() as cursor:
             cursor.execute(
@@ -110,5 +110,5 @@ def test_words_of_older_collections_are_still_found(is_guessed: bool, carl: User
     library.add_document(collection.refreshed(), GERMAN)
     parameters = {"collection_names": "manuals", "mode": "text"}
     for query in ("printer", "Schrank" if is_guessed else "printers"):
-        body = key_caller(carl).get(SEARCH_PATH, query=query, **parameters).json()
-        assert len(body) == 1, query
+        passages = make_key_caller(carl).get(SEARCH_PATH, query=query, **parameters).json()
+        assert len(passages) == 1, query

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.django_db
 HTMX_HEADERS = {"HX-Request": "true"}
 
 
-def collection_page_path(collection: Collection, part: str = "") -> str:
-    return reverse("collection", args=[collection.pk]) + part
+def collection_page_path(collection: Collection, suffix: str = "") -> str:
+    return reverse("collection", args=[collection.pk]) + suffix
 
 
 def document_path(document: Document, action: str) -> str:
@@ -33,9 +33,9 @@ def all_documents_path(collection: Collection, action: str, query: str = "") -> 
     return reverse(f"documents-{action}", args=[collection.pk]) + query
 
 
-def visible_text(response: Any) -> str:
-    page: str = response.content.decode()
-    return page
+def page_html(response: Any) -> str:
+    html: str = response.content.decode()
+    return html
 
 
 class TestCollectionList:
@@ -47,54 +47,55 @@ class TestCollectionList:
     def test_list_contains_only_readable_collections(self, as_rita: Client, as_bob: Client):  # C06
         library.add_document(library.make_library_collection("For all of itil", readers=("itil",)))
         library.make_library_collection("Secret plans")
-        page_text = visible_text(as_rita.get("/collections/"))
-        assert "For all of itil" in page_text and "1 document, 1 passage<" in page_text and "1 ready" in page_text
-        assert "Secret plans" not in page_text
-        assert "You don't have access to any collections." in visible_text(as_bob.get("/collections/"))
+        page = page_html(as_rita.get("/collections/"))
+        assert "For all of itil" in page and "1 document, 1 passage<" in page and "1 ready" in page
+        assert "Secret plans" not in page
+        assert "You don't have access to any collections." in page_html(as_bob.get("/collections/"))
 
     def test_empty_list_explains_what_to_do(self, as_bob: Client, as_carl: Client):
-        reader, maker = (visible_text(client.get("/collections/")) for client in (as_bob, as_carl))
-        assert "Ask an administrator for a role" in reader and "Create one" not in reader
-        assert '<a href="#id_name">Create one below</a>' in maker and 'id="id_name"' in maker and "Ask an" not in maker
+        reader_page, admin_page = (page_html(client.get("/collections/")) for client in (as_bob, as_carl))
+        assert "Ask an administrator for a role" in reader_page and "Create one" not in reader_page
+        assert '<a href="#id_name">Create one below</a>' in admin_page and 'id="id_name"' in admin_page
+        assert "Ask an" not in admin_page
 
     def test_list_refreshes_itself_while_documents_are_loaded(self, as_carl: Client):
         collection = library.make_library_collection()
         library.add_document(collection, is_loaded=False)
         response = as_carl.get("/collections/", headers={**HTMX_HEADERS, "HX-Target": "collections"})
         assert (
-            "every 3s" in visible_text(response)
-            and "1 queued" in visible_text(response)
-            and "<html" not in visible_text(response)
+            "every 3s" in page_html(response)
+            and "1 queued" in page_html(response)
+            and "<html" not in page_html(response)
         )
         library.add_document(collection, doc_id=Document.objects.get().doc_id, metadata={"type": "done"})
-        assert "every" not in visible_text(as_carl.get("/collections/"))
+        assert "every" not in page_html(as_carl.get("/collections/"))
 
     def test_long_list_is_paged(self, as_carl: Client):
         for number in range(21):
             library.make_library_collection(f"Collection {number:02}")
-        first_page, second_page = (visible_text(as_carl.get(f"/collections/?page={page}")) for page in (1, 2))
+        first_page, second_page = (page_html(as_carl.get(f"/collections/?page={number}")) for number in (1, 2))
         assert "Collection 19" in first_page and "Collection 20" not in first_page and "Page 1 of 2" in first_page
         assert "Collection 20" in second_page and "Collection 19" not in second_page
 
     def test_collection_is_found_by_part_of_its_name(self, as_carl: Client):
         for number in range(42):
             library.make_library_collection(f"Collection {number:02}")
-        assert 'id="find"' in visible_text(as_carl.get("/collections/"))
-        one_match, two_matches = (
-            visible_text(as_carl.get("/collections/", {"name": name})) for name in ("TION 07", "tion")
+        assert 'id="find"' in page_html(as_carl.get("/collections/"))
+        exact_page, first_page = (
+            page_html(as_carl.get("/collections/", {"name": name})) for name in ("TION 07", "tion")
         )
-        assert "Collection 07" in one_match and "Collection 08" not in one_match and 'value="TION 07"' in one_match
-        assert "name=tion&amp;page=2" in two_matches
-        no_match = visible_text(as_carl.get("/collections/", {"name": 'a\x00"b'}))
-        assert "No matching collections." in no_match and 'value="a&quot;b"' in no_match
+        assert "Collection 07" in exact_page and "Collection 08" not in exact_page and 'value="TION 07"' in exact_page
+        assert "name=tion&amp;page=2" in first_page
+        empty_page = page_html(as_carl.get("/collections/", {"name": 'a\x00"b'}))
+        assert "No matching collections." in empty_page and 'value="a&quot;b"' in empty_page
 
     def test_short_list_has_no_search_field(self, as_carl: Client):
         library.make_library_collection("Only one")
-        assert 'id="find"' not in visible_text(as_carl.get("/collections/"))
+        assert 'id="find"' not in page_html(as_carl.get("/collections/"))
 
     def test_unreadable_collections_are_not_found_by_name(self, as_bob: Client):  # C06
         library.make_library_collection("Secret plans")
-        assert "Secret plans" not in visible_text(as_bob.get("/collections/?name=plans"))
+        assert "Secret plans" not in page_html(as_bob.get("/collections/?name=plans"))
 
 
 class TestCreation:
@@ -102,7 +103,7 @@ class TestCreation:
         response = as_carl.post("/collections/", {"name": "Cafe\u0301"}, follow=True)
         collection = Collection.objects.get()
         assert collection.name == "Café" and response.redirect_chain == [(collection_page_path(collection), 302)]
-        assert "Collection “Café” created." in visible_text(response)
+        assert "Collection “Café” created." in page_html(response)
 
     @pytest.mark.parametrize(
         ("name", "message"),
@@ -112,42 +113,42 @@ class TestCreation:
     def test_invalid_name_is_reported(self, as_carl: Client, name: str, message: str):  # C11
         library.make_library_collection()
         response = as_carl.post("/collections/", {"name": name})
-        assert response.status_code in (400, 409) and message in visible_text(response)
+        assert response.status_code in (400, 409) and message in page_html(response)
         assert Collection.objects.count() == 1
 
-    def test_users_without_the_role_create_none(self, as_bob: Client):
-        assert "New collection" not in visible_text(as_bob.get("/collections/"))
+    def test_users_without_the_role_cannot_create_collections(self, as_bob: Client):
+        assert "New collection" not in page_html(as_bob.get("/collections/"))
         assert as_bob.post("/collections/", {"name": "Mine"}).status_code == 403
         assert not Collection.objects.exists()
 
 
 class TestPermissions:
     def test_unreadable_and_missing_collections_give_the_same_404(self, as_bob: Client):  # C02
-        secret = library.make_library_collection("Secret plans")
-        responses = [as_bob.get(path) for path in (collection_page_path(secret), "/collections/0000000001/")]
+        collection = library.make_library_collection("Secret plans")
+        responses = [as_bob.get(path) for path in (collection_page_path(collection), "/collections/0000000001/")]
         assert [response.status_code for response in responses] == [404, 404]
         assert responses[0].content == responses[1].content
 
     def test_readers_search_and_change_nothing(self, as_rita: Client):
         collection = library.make_library_collection(readers=("itil",))
         document = library.add_document(collection)
-        page_text = visible_text(as_rita.get(collection_page_path(collection)))
-        assert "handbook.md" in page_text and "What are you looking for?" in page_text
-        assert not any(word in page_text for word in ("Add documents", "Delete handbook.md", "Delete collection"))
-        for name in ("delete", "retry", "reprocess"):
-            for path in (document_path(document, name), all_documents_path(collection, name)):
+        page = page_html(as_rita.get(collection_page_path(collection)))
+        assert "handbook.md" in page and "What are you looking for?" in page
+        assert not any(word in page for word in ("Add documents", "Delete handbook.md", "Delete collection"))
+        for action in ("delete", "retry", "reprocess"):
+            for path in (document_path(document, action), all_documents_path(collection, action)):
                 assert as_rita.post(path, {"confirmed": "yes"}).status_code == 403
-        delete = reverse("collection-delete", args=[collection.pk])
-        assert as_rita.post(delete, {"confirmed": "yes"}).status_code == 403
+        delete_path = reverse("collection-delete", args=[collection.pk])
+        assert as_rita.post(delete_path, {"confirmed": "yes"}).status_code == 403
         assert Document.objects.filter(deleted_at=None).count() == 1
 
     def test_writers_load_and_delete_documents_and_managers_the_collection(self, as_carl: Client):
         collection = library.make_library_collection(writers=("itil",))
-        writer = visible_text(signed_in_client(make_user("wim", "itil")).get(collection_page_path(collection)))
-        assert "Add documents" in writer and "Delete collection" not in writer
+        writer_page = page_html(signed_in_client(make_user("wim", "itil")).get(collection_page_path(collection)))
+        assert "Add documents" in writer_page and "Delete collection" not in writer_page
         assert as_carl.get(collection_page_path(collection)).status_code == 404
-        own_page = visible_text(as_carl.get(collection_page_path(library.make_library_collection("Own"))))
-        assert "Add documents" in own_page and "Delete collection" in own_page and ">Settings</a>" in own_page
+        admin_page = page_html(as_carl.get(collection_page_path(library.make_library_collection("Own"))))
+        assert "Add documents" in admin_page and "Delete collection" in admin_page and ">Settings</a>" in admin_page
 
 
 class TestSearching:
@@ -160,25 +161,25 @@ class TestSearching:
         collection = library.make_library_collection()
         library.add_document(collection)
         response = self.search(as_carl, collection, query="red toner")
-        page_text = visible_text(response)
-        assert response.status_code == 200 and "<html" not in page_text
-        assert "<mark>toner</mark>" in page_text and "<mark>red</mark>" in page_text
-        assert "handbook.md" in page_text and "Printers" in page_text and "score 1.00" in page_text
+        page = page_html(response)
+        assert response.status_code == 200 and "<html" not in page
+        assert "<mark>toner</mark>" in page and "<mark>red</mark>" in page
+        assert "handbook.md" in page and "Printers" in page and "score 1.00" in page
 
     def test_results_without_keyword_matches_are_labelled(self, as_carl: Client):
         collection = library.make_library_collection()
         library.add_document(collection)
-        near_page, found_page = (
-            visible_text(self.search(as_carl, collection, query=query)) for query in ("zzzzqqq", "red zzzzqqq")
+        semantic_page, keyword_page = (
+            page_html(self.search(as_carl, collection, query=query)) for query in ("zzzzqqq", "red zzzzqqq")
         )
-        assert "No keyword matches." in near_page and "<li>" in near_page
-        assert "No keyword matches" not in found_page
+        assert "No keyword matches." in semantic_page and "<li>" in semantic_page
+        assert "No keyword matches" not in keyword_page
 
     def test_search_works_without_scripts(self, as_carl: Client):
         collection = library.make_library_collection()
         library.add_document(collection)
-        page_text = visible_text(as_carl.get(collection_page_path(collection), {"query": "toner"}))
-        assert "<mark>toner</mark>" in page_text and "<html" in page_text and 'value="toner"' in page_text
+        page = page_html(as_carl.get(collection_page_path(collection), {"query": "toner"}))
+        assert "<mark>toner</mark>" in page and "<html" in page and 'value="toner"' in page
 
     def test_text_of_documents_is_never_markup(self, as_carl: Client):  # C25 C26 C27
         collection = library.make_library_collection("<b>Odd</b>")
@@ -189,9 +190,9 @@ class TestSearching:
             collection_page_path(collection, "?query=toner"),
             "/collections/",
         ):
-            page_text = visible_text(as_carl.get(path))
-            assert not re.search(r"<(script>|svg|img src=x|b>Odd|i>evil)", page_text), path
-        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in visible_text(self.search(as_carl, collection, query="toner"))
+            page = page_html(as_carl.get(path))
+            assert not re.search(r"<(script>|svg|img src=x|b>Odd|i>evil)", page), path
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page_html(self.search(as_carl, collection, query="toner"))
 
     def test_unavailable_model_is_not_reported_as_a_user_error(self, as_carl: Client):
         collection = library.with_retired_model(library.make_library_collection())
@@ -199,7 +200,7 @@ class TestSearching:
             self.search(as_carl, collection, query="toner", mode="vector"),
             as_carl.get(collection_page_path(collection), {"query": "toner", "mode": "vector"}),
         ):
-            assert response.status_code == 503 and "Semantic search is unavailable" in visible_text(response)
+            assert response.status_code == 503 and "Semantic search is unavailable" in page_html(response)
 
     def test_filter_and_mode_are_applied(self, as_carl: Client):
         collection = library.make_library_collection()
@@ -210,8 +211,8 @@ class TestSearching:
             collection, "Toner for the new printer", metadata={"type": "new"}, filename="new.txt", format="text"
         )
         for mode in ("hybrid", "text", "vector"):
-            page_text = visible_text(self.search(as_carl, collection, query="toner", filter="type=new", mode=mode))
-            assert "new.txt" in page_text and "old.txt" not in page_text, mode
+            page = page_html(self.search(as_carl, collection, query="toner", filter="type=new", mode=mode))
+            assert "new.txt" in page and "old.txt" not in page, mode
 
     @pytest.mark.parametrize(
         ("parameters", "message"),
@@ -225,30 +226,28 @@ class TestSearching:
     )
     def test_invalid_search_is_reported(self, as_carl: Client, parameters: dict[str, str], message: str):  # C07 C32
         response = self.search(as_carl, library.make_library_collection(), **parameters)
-        assert response.status_code == 400 and message in visible_text(response)
+        assert response.status_code == 400 and message in page_html(response)
 
     @pytest.mark.parametrize("k", ["0", "-1", "9999", "many", "2"])
     def test_number_of_passages_is_clamped(self, as_carl: Client, k: str):
         collection = library.make_library_collection()
         library.add_document(collection)
-        assert "<mark>" in visible_text(self.search(as_carl, collection, query="toner mailbox", k=k))
+        assert "<mark>" in page_html(self.search(as_carl, collection, query="toner mailbox", k=k))
 
     def test_more_passages_are_offered_until_none_are_left(self, as_carl: Client):
         collection = library.make_library_collection()
         for number in range(12):
             library.add_document(collection, f"Toner number {number}", filename=f"{number}.txt", format="text")
-        five_passages, all_passages = (
-            visible_text(self.search(as_carl, collection, query="toner", k=k)) for k in ("", "20")
-        )
-        assert five_passages.count("<mark>") == 5 and "Show more" in five_passages and "k=10" in five_passages
-        assert all_passages.count("<mark>") == 12 and "Show more" not in all_passages
+        first_page, full_page = (page_html(self.search(as_carl, collection, query="toner", k=k)) for k in ("", "20"))
+        assert first_page.count("<mark>") == 5 and "Show more" in first_page and "k=10" in first_page
+        assert full_page.count("<mark>") == 12 and "Show more" not in full_page
 
     def test_page_states_that_semantic_search_was_unavailable(self, as_carl: Client):  # C29
         collection = library.make_library_collection()
         library.add_document(collection)
         library.with_retired_model(collection)
-        page_text = visible_text(self.search(as_carl, collection, query="toner"))
-        assert "Semantic search is unavailable" in page_text and "<mark>toner</mark>" in page_text
+        page = page_html(self.search(as_carl, collection, query="toner"))
+        assert "Semantic search is unavailable" in page and "<mark>toner</mark>" in page
 
     @pytest.mark.parametrize("stored_name", ["caf\u00e9.txt", "cafe\u0301.txt"])
     def test_document_name_filter_ignores_unicode_composition(self, as_carl: Client, stored_name: str):
@@ -256,18 +255,18 @@ class TestSearching:
         library.add_document(collection, "Toner", filename="a.txt", format="text")
         Version.objects.update(filename=stored_name)
         for name in ("caf\u00e9", "cafe\u0301"):
-            assert stored_name in visible_text(as_carl.get(f"/collections/{collection.pk}/", {"name": name}))
+            assert stored_name in page_html(as_carl.get(f"/collections/{collection.pk}/", {"name": name}))
 
     def test_empty_result_mentions_documents_being_loaded(self, as_carl: Client):
         collection = library.make_library_collection()
         library.add_document(collection, is_loaded=False)
-        page_text = visible_text(self.search(as_carl, collection, query="toner"))
-        assert "No results. 1 document is still being processed." in page_text
+        page = page_html(self.search(as_carl, collection, query="toner"))
+        assert "No results. 1 document is still being processed." in page
 
 
 class TestDocuments:
     def document_list(self, browser: Client, collection: Collection, **parameters: str) -> str:
-        return visible_text(
+        return page_html(
             browser.get(
                 collection_page_path(collection), parameters, headers={**HTMX_HEADERS, "HX-Target": "documents"}
             )
@@ -278,20 +277,13 @@ class TestDocuments:
         library.add_document(collection, filename="good.md")
         library.add_document(collection, filename="waiting.md", metadata={"type": "other"}, is_loaded=False)
         failed_document = library.add_failing_document(collection)
-        actual = self.document_list(as_carl, collection)
+        page = self.document_list(as_carl, collection)
+        assert "3 documents, 1 passage " in page and "1 ready" in page and "1 failed" in page and "1 queued" in page
         assert (
-            "3 documents, 1 passage " in actual
-            and "1 ready" in actual
-            and "1 failed" in actual
-            and "1 queued" in actual
+            failed_document.newest is not None and failed_document.newest.error and failed_document.newest.error in page
         )
-        assert (
-            failed_document.newest is not None
-            and failed_document.newest.error
-            and failed_document.newest.error in actual
-        )
-        assert actual.index("broken.pdf") < actual.index("waiting.md") < actual.index("good.md")
-        assert "every 2s" in actual
+        assert page.index("broken.pdf") < page.index("waiting.md") < page.index("good.md")
+        assert "every 2s" in page
 
     def test_list_does_not_refresh_when_nothing_is_loaded(self, as_carl: Client):
         collection = library.make_library_collection()
@@ -328,11 +320,11 @@ class TestDocuments:
             self.document_list(as_carl, collection, page="2"),
         )
         assert "file 20.md" in first_page and "file 00.md" not in first_page and "file 00.md" in second_page
-        matches = self.document_list(as_carl, collection, name="e 07", state="queued")
+        filtered_page = self.document_list(as_carl, collection, name="e 07", state="queued")
         assert (
-            "file 07.md" in matches
-            and "file 08.md" not in matches
-            and "name=e+07&amp;state=queued&amp;page=1" in matches
+            "file 07.md" in filtered_page
+            and "file 08.md" not in filtered_page
+            and "name=e+07&amp;state=queued&amp;page=1" in filtered_page
         )
         assert "No documents match this name and state." in self.document_list(
             as_carl, collection, name="a\x00b", state="ready"
@@ -351,10 +343,10 @@ class TestDeleting:
         document = library.add_document(library.make_library_collection())
         path = document_path(document, "delete")
         response = as_carl.post(path)
-        assert response.status_code == 200 and "This cannot be undone" in visible_text(response)
+        assert response.status_code == 200 and "This cannot be undone" in page_html(response)
         assert not Document.objects.filter(deleted_at__isnull=False).exists()
         list_page = as_carl.post(path, {"confirmed": "yes"}, follow=True)
-        assert "was deleted." in visible_text(list_page) and "No documents yet." in visible_text(list_page)
+        assert "was deleted." in page_html(list_page) and "No documents yet." in page_html(list_page)
         assert not Document.objects.filter(deleted_at=None).exists()
 
     def test_deletion_with_scripts_returns_the_list(self, as_carl: Client):
@@ -368,11 +360,11 @@ class TestDeleting:
             document_path(deleted_document, "delete") + "?name=.md&page=1", {"confirmed": "yes"}, headers=headers
         )
         assert (
-            "kept.md" in visible_text(response)
-            and "gone.md" not in visible_text(response)
-            and "<html" not in visible_text(response)
+            "kept.md" in page_html(response)
+            and "gone.md" not in page_html(response)
+            and "<html" not in page_html(response)
         )
-        assert remaining_document.pk in visible_text(response)
+        assert remaining_document.pk in page_html(response)
         assert (
             as_carl.post(document_path(deleted_document, "delete"), {"confirmed": "yes"}, headers=headers).status_code
             == 404
@@ -391,10 +383,10 @@ class TestDeleting:
         collection = library.make_library_collection()
         library.add_document(collection)
         path = reverse("collection-delete", args=[collection.pk])
-        assert "and all its documents? This cannot be undone." in visible_text(as_carl.post(path))
+        assert "and all its documents? This cannot be undone." in page_html(as_carl.post(path))
         response = as_carl.post(path, {"confirmed": "yes"}, headers={**HTMX_HEADERS, "HX-Target": ""})
         assert response["HX-Redirect"] == "/collections/"
-        assert "” deleted." in visible_text(as_carl.get("/collections/"))
+        assert "” deleted." in page_html(as_carl.get("/collections/"))
         assert as_carl.get(collection_page_path(collection)).status_code == 404
         assert as_carl.post(path, {"confirmed": "yes"}).status_code == 404
 
@@ -407,8 +399,8 @@ class TestDeleting:
     )
     def test_forms_of_another_site_are_refused(self, carl: User, name: str):
         document = library.add_document(library.make_library_collection())
-        words = [document.collection_id, document.pk] if name.startswith("document-") else [document.collection_id]
-        path = reverse(name, args=[] if name == "collections" else words)
+        arguments = [document.collection_id, document.pk] if name.startswith("document-") else [document.collection_id]
+        path = reverse(name, args=[] if name == "collections" else arguments)
         response = signed_in_client(carl, enforce_csrf_checks=True).post(path, {"confirmed": "yes", "name": "Forged"})
         assert response.status_code == 403
         assert (
@@ -423,10 +415,10 @@ class TestDeleting:
 class TestMetadata:
     """Invalid metadata would affect every filter."""
 
-    def edit_tag(self, browser: Client, document: Document) -> str:
+    def form_etag(self, browser: Client, document: Document) -> str:
         """The ETag that the metadata form contains."""
-        page_text = visible_text(browser.get(document_path(document, "metadata")))
-        match = re.search(r'name="tag" value="([^"]+)"', page_text)
+        page = page_html(browser.get(document_path(document, "metadata")))
+        match = re.search(r'name="tag" value="([^"]+)"', page)
         assert match is not None
         return match[1].replace("&quot;", '"')
 
@@ -435,48 +427,48 @@ class TestMetadata:
             library.make_library_collection(), metadata={"type": "old", "title": "Drücken </textarea>"}
         )
         url = document_path(document, "metadata") + "?name=hand&page=1"
-        page_text = visible_text(as_carl.get(url))
-        assert "&quot;title&quot;: &quot;Drücken &lt;/textarea&gt;&quot;" in page_text
-        form = {"metadata": '{"type": "new",\r\n "number": 9007199254740993}', "tag": self.edit_tag(as_carl, document)}
+        page = page_html(as_carl.get(url))
+        assert "&quot;title&quot;: &quot;Drücken &lt;/textarea&gt;&quot;" in page
+        form = {"metadata": '{"type": "new",\r\n "number": 9007199254740993}', "tag": self.form_etag(as_carl, document)}
         response = as_carl.post(url, form, follow=True)
         assert response.redirect_chain == [(collection_page_path(document.collection, "?name=hand&page=1"), 302)]
-        assert "Metadata of “handbook.md” saved." in visible_text(response) and "type: new" in visible_text(response)
+        assert "Metadata of “handbook.md” saved." in page_html(response) and "type: new" in page_html(response)
         assert Document.objects.get().newest.metadata == {"type": "new", "number": 9007199254740993}  # type: ignore[union-attr]
 
-        form_without_metadata = {"metadata": " ", "tag": self.edit_tag(as_carl, document)}
+        form_without_metadata = {"metadata": " ", "tag": self.form_etag(as_carl, document)}
         assert as_carl.post(url, form_without_metadata).status_code == 302
         assert Document.objects.get().newest.metadata == {}  # type: ignore[union-attr]
 
     def test_invalid_metadata_is_reported_and_the_input_is_kept(self, as_carl: Client):
         document = library.add_document(library.make_library_collection(), metadata={"type": "old"})
-        form = {"metadata": '{"priority": "high", "flag": 1}', "tag": self.edit_tag(as_carl, document)}
+        form = {"metadata": '{"priority": "high", "flag": 1}', "tag": self.form_etag(as_carl, document)}
         response = as_carl.post(document_path(document, "metadata"), form)
-        page_text = visible_text(response)
+        page = page_html(response)
         assert (
             response.status_code == 400
-            and "priority must be a whole number" in page_text
-            and "flag must be true or false" in page_text
+            and "priority must be a whole number" in page
+            and "flag must be true or false" in page
         )
-        assert 'aria-invalid="true"' in page_text and "&quot;priority&quot;: &quot;high&quot;" in page_text
+        assert 'aria-invalid="true"' in page and "&quot;priority&quot;: &quot;high&quot;" in page
         assert as_carl.post(document_path(document, "metadata"), {**form, "metadata": "{"}).status_code == 400
         assert Document.objects.get().newest.metadata == {"type": "old"}  # type: ignore[union-attr]
 
     def test_concurrent_change_is_not_overwritten(self, as_carl: Client):
         document = library.add_document(library.make_library_collection(), metadata={"type": "old"})
-        tag = self.edit_tag(as_carl, document)
+        etag = self.form_etag(as_carl, document)
         url = document_path(document, "metadata")
-        assert as_carl.post(url, {"metadata": '{"type": "theirs"}', "tag": tag}).status_code == 302
-        response = as_carl.post(url, {"metadata": '{"type": "mine"}', "tag": tag})
-        page_text = visible_text(response)
-        assert response.status_code == 412 and "it was changed in the meantime" in page_text
-        assert "&quot;theirs&quot;" in page_text and "&quot;mine&quot;" in page_text
+        assert as_carl.post(url, {"metadata": '{"type": "theirs"}', "tag": etag}).status_code == 302
+        response = as_carl.post(url, {"metadata": '{"type": "mine"}', "tag": etag})
+        page = page_html(response)
+        assert response.status_code == 412 and "it was changed in the meantime" in page
+        assert "&quot;theirs&quot;" in page and "&quot;mine&quot;" in page
         assert as_carl.post(url, {"metadata": '{"type": "mine"}'}).status_code == 400
         assert Document.objects.get().newest.metadata == {"type": "theirs"}  # type: ignore[union-attr]
 
     def test_readers_have_no_link_and_no_access(self, as_rita: Client, as_bob: Client):
         document = library.add_document(library.make_library_collection(readers=("itil",)))
         url = document_path(document, "metadata")
-        assert url not in visible_text(as_rita.get(collection_page_path(document.collection)))
+        assert url not in page_html(as_rita.get(collection_page_path(document.collection)))
         for browser, status in ((as_rita, 403), (as_bob, 404)):
             assert browser.get(url).status_code == status
             assert browser.post(url, {"metadata": "{}", "tag": "*"}).status_code == status
@@ -486,24 +478,24 @@ class TestRetry:
     def test_failed_document_is_queued_again(self, as_carl: Client):
         document = library.add_failing_document(library.make_library_collection())
         Version.objects.update(error_code="limit_time")
-        assert f'id="retry-{document.pk}"' in visible_text(as_carl.get(collection_page_path(document.collection)))
-        assert "is being processed again." in visible_text(as_carl.post(document_path(document, "retry"), follow=True))
+        assert f'id="retry-{document.pk}"' in page_html(as_carl.get(collection_page_path(document.collection)))
+        assert "is being processed again." in page_html(as_carl.post(document_path(document, "retry"), follow=True))
         document.refresh_from_db()
         assert document.newest is not None and document.newest.state == "queued"
 
     def test_retry_is_not_offered_for_unreadable_files(self, as_carl: Client):
         document = library.add_failing_document(library.make_library_collection())
-        page_text = visible_text(as_carl.get(collection_page_path(document.collection)))
-        assert "Fix the file, upload it again" in page_text and "retry-" not in page_text
+        page = page_html(as_carl.get(collection_page_path(document.collection)))
+        assert "Fix the file, upload it again" in page and "retry-" not in page
 
 
 class TestReprocess:
     def test_document_is_queued_again_and_searched_in_the_meantime(self, as_carl: Client):
         document = library.add_document(library.make_library_collection())
-        assert f'id="reprocess-{document.pk}"' in visible_text(as_carl.get(collection_page_path(document.collection)))
+        assert f'id="reprocess-{document.pk}"' in page_html(as_carl.get(collection_page_path(document.collection)))
         response = as_carl.post(document_path(document, "reprocess"), follow=True)
-        assert "is being reprocessed with the current settings." in visible_text(response)
-        assert "Searches use the previous version." in visible_text(response)
+        assert "is being reprocessed with the current settings." in page_html(response)
+        assert "Searches use the previous version." in page_html(response)
         document.refresh_from_db()
         assert document.newest is not None
         assert (document.newest.generation, document.newest.state) == (2, "queued")
@@ -511,21 +503,19 @@ class TestReprocess:
     def test_reprocessing_is_not_offered_for_queued_documents(self, as_carl: Client):
         document = library.add_document(library.make_library_collection())
         as_carl.post(document_path(document, "reprocess"))
-        assert f'id="reprocess-{document.pk}"' not in visible_text(
-            as_carl.get(collection_page_path(document.collection))
-        )
+        assert f'id="reprocess-{document.pk}"' not in page_html(as_carl.get(collection_page_path(document.collection)))
 
 
 class TestAllDocuments:
-    """Actions on all documents of the shown list."""
+    """Actions on all documents in the list."""
 
     CONFIRMED: ClassVar[dict[str, str]] = {"confirmed": "yes"}
 
     def test_failed_documents_are_retried(self, as_carl: Client):
         collection = library.make_library_collection()
         good_document, failed_document = library.add_document(collection), library.add_failing_document(collection)
-        page_text = visible_text(as_carl.post(all_documents_path(collection, "retry"), self.CONFIRMED, follow=True))
-        assert "1 document queued again." in page_text
+        page = page_html(as_carl.post(all_documents_path(collection, "retry"), self.CONFIRMED, follow=True))
+        assert "1 document queued again." in page
         for document, state in ((good_document, "ready"), (failed_document, "queued")):
             document.refresh_from_db()
             assert document.newest is not None and document.newest.state == state
@@ -533,8 +523,8 @@ class TestAllDocuments:
     def test_all_documents_are_reprocessed(self, as_carl: Client):
         collection = library.make_library_collection()
         library.add_document(collection), library.add_failing_document(collection)
-        page_text = visible_text(as_carl.post(all_documents_path(collection, "reprocess"), self.CONFIRMED, follow=True))
-        assert "2 documents queued for reprocessing with the current settings." in page_text
+        page = page_html(as_carl.post(all_documents_path(collection, "reprocess"), self.CONFIRMED, follow=True))
+        assert "2 documents queued for reprocessing with the current settings." in page
         states = Document.objects.values_list("newest__generation", "newest__state")
         assert list(states) == [(2, "queued"), (2, "queued")]
 
@@ -553,15 +543,15 @@ class TestAllDocuments:
         collection = library.make_library_collection()
         library.add_failing_document(collection)
         response = as_carl.post(all_documents_path(collection, action))
-        assert f"{action.title()} 1 document?" in visible_text(response)
-        assert f">{action.title()}</button>" in visible_text(response)
+        assert f"{action.title()} 1 document?" in page_html(response)
+        assert f">{action.title()}</button>" in page_html(response)
         assert Version.objects.get().state == "failed" and Document.objects.get().deleted_at is None
 
     def test_action_on_no_documents_is_reported(self, as_carl: Client):
         collection = library.make_library_collection()
         library.add_document(collection)
-        assert ">Retry failed</button>" not in visible_text(as_carl.get(collection_page_path(collection)))
-        assert "No documents match." in visible_text(
+        assert ">Retry failed</button>" not in page_html(as_carl.get(collection_page_path(collection)))
+        assert "No documents match." in page_html(
             as_carl.post(all_documents_path(collection, "retry"), self.CONFIRMED, follow=True)
         )
 
@@ -571,8 +561,8 @@ class TestAllDocuments:
         for number in range(3):
             library.add_document(collection, f"Text {number}.")
         path = all_documents_path(collection, "reprocess")
-        page_text = visible_text(as_carl.post(path, self.CONFIRMED, headers={**HTMX_HEADERS, "HX-Target": "documents"}))
-        assert page_text.count("You have reached the limit of 1 queued") == 2
+        page = page_html(as_carl.post(path, self.CONFIRMED, headers={**HTMX_HEADERS, "HX-Target": "documents"}))
+        assert page.count("You have reached the limit of 1 queued") == 2
         assert list(Document.objects.values_list("newest__state", flat=True)).count("queued") == 1
 
     def test_refusal_names_the_first_documents(self, as_carl: Client, monkeypatch: pytest.MonkeyPatch):
@@ -585,31 +575,29 @@ class TestAllDocuments:
             Document(collection=collection, doc_id=f"docu-{number:03}") for number in range(60)
         )
         response = as_carl.post(all_documents_path(collection, "reprocess"), self.CONFIRMED, follow=True)
-        lines = [str(message) for message in response.context["messages"]]
-        assert len(lines) == MAX_NAMES_SHOWN + 1 and lines[-1] == "… and 10 more"
+        messages = [str(message) for message in response.context["messages"]]
+        assert len(messages) == MAX_NAMES_SHOWN + 1 and messages[-1] == "… and 10 more"
 
     def test_request_changes_a_limited_number_of_documents(self, as_carl: Client, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(document_actions, "MAX_DOCUMENTS", 2)
         collection = library.make_library_collection()
         Document.objects.bulk_create(Document(collection=collection, doc_id=f"docu-{number}") for number in range(3))
-        page_text = visible_text(as_carl.post(all_documents_path(collection, "delete"), self.CONFIRMED, follow=True))
-        assert "2 documents deleted." in page_text and "Only the first 2 documents were changed." in page_text
+        page = page_html(as_carl.post(all_documents_path(collection, "delete"), self.CONFIRMED, follow=True))
+        assert "2 documents deleted." in page and "Only the first 2 documents were changed." in page
         assert Document.objects.filter(deleted_at=None).count() == 1
 
 
 def test_file_size_limit_is_shown_as_a_round_number(as_carl: Client):
-    assert "Up to 32\xa0MB per file" in visible_text(
-        as_carl.get(collection_page_path(library.make_library_collection()))
-    )
+    assert "Up to 32\xa0MB per file" in page_html(as_carl.get(collection_page_path(library.make_library_collection())))
 
 
 def test_page_has_no_inline_script_or_style(as_carl: Client):
     collection = library.make_library_collection()
     library.add_failing_document(collection)
-    page_text = visible_text(as_carl.get(collection_page_path(collection), {"query": "toner"}))
-    assert "style=" not in page_text and not re.search(r"\son[a-z]+=", page_text) and "hx-on" not in page_text
-    assert all("src=" in script for script in re.findall(r"<script[^>]*>", page_text))
+    page = page_html(as_carl.get(collection_page_path(collection), {"query": "toner"}))
+    assert "style=" not in page and not re.search(r"\son[a-z]+=", page) and "hx-on" not in page
+    assert all("src=" in script for script in re.findall(r"<script[^>]*>", page))
 
 
 def test_start_page_links_to_collections(as_bob: Client):
-    assert 'href="/collections/"' in visible_text(as_bob.get("/"))
+    assert 'href="/collections/"' in page_html(as_bob.get("/"))

@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from collections_app import embed, tasks
@@ -20,7 +20,17 @@ from collections_app.models import Chunk, ChunkVector, Collection, EmbeddingSpac
 from collections_app.models.documents import VersionState
 from collections_app.vectors import chunk_vectors, reembedding, vector_indexes
 from system.errors import NotFound
-from tests.collections_app import vector_rows as rows
+from tests.collections_app.vector_rows import (
+    DIMENSIONS,
+    insert_vectors,
+    make_collection,
+    make_local_model,
+    make_space,
+    make_version,
+    run_statement,
+    stored_vectors,
+    vector_of,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,7 +43,7 @@ class FakeModel:
         self.during_request: Callable[[], Any] = lambda: None
 
     def load(self) -> Callable[[list[str]], Any]:
-        encode = rows.local_model("letters-b", self.embedded_texts).load()
+        encode = make_local_model("letters-b", self.embedded_texts).load()
 
         def embed(texts: list[str]) -> Any:
             self.during_request()
@@ -44,35 +54,35 @@ class FakeModel:
 
 @pytest.fixture
 def fake_model(monkeypatch: pytest.MonkeyPatch) -> FakeModel:
-    model = FakeModel()
-    new_model = local_model.LocalModel(name="letters-b", dimensions=rows.DIMENSIONS, load=model.load)
-    for space in (new_model, rows.local_model("letters-a")):
-        monkeypatch.setitem(local_model.LOCAL_MODELS, space.name, space)
+    fake = FakeModel()
+    new_model = local_model.LocalModel(name="letters-b", dimensions=DIMENSIONS, load=fake.load)
+    for model in (new_model, make_local_model("letters-a")):
+        monkeypatch.setitem(local_model.LOCAL_MODELS, model.name, model)
     monkeypatch.setattr(local_model, "_encoders", {})
     vector_indexes.clear_cache()
-    return model
+    return fake
 
 
 @pytest.fixture
 def old_space(fake_model: FakeModel) -> EmbeddingSpace:
-    return rows.make_space("letters-a")
+    return make_space("letters-a")
 
 
 @pytest.fixture
 def new_space(fake_model: FakeModel) -> EmbeddingSpace:
-    return rows.make_space("letters-b")
+    return make_space("letters-b")
 
 
 @pytest.fixture
 def collection(old_space: EmbeddingSpace) -> Collection:
-    collection = rows.make_collection(old_space)
-    rows.make_version(collection, "doc-1", 3)
-    rows.make_version(collection, "doc-2", 300)
+    collection = make_collection(old_space)
+    make_version(collection, "doc-1", 3)
+    make_version(collection, "doc-2", 300)
     return collection
 
 
-def reembed(collection: Collection, seconds: float = 60) -> Collection:
-    reembedding.continue_reembedding(collection, time.monotonic() + seconds)
+def reembed(collection: Collection, timeout_s: float = 60) -> Collection:
+    reembedding.continue_reembedding(collection, time.monotonic() + timeout_s)
     collection.refresh_from_db()
     return collection
 
@@ -86,11 +96,11 @@ def expire_running_searches(collection: Collection) -> Collection:
 def has_correct_vectors(collection: Collection, space: EmbeddingSpace) -> bool:
     """Whether each searchable chunk has the expected vector in the space."""
     chunks = Chunk.objects.filter(version__collection=collection, version__is_searched=True)
-    expected = {
-        text: rows.vector_of(space.model, f"Printers\n{text}") for text in chunks.values_list("text", flat=True)
+    expected_vectors = {
+        text: vector_of(space.model, f"Printers\n{text}") for text in chunks.values_list("text", flat=True)
     }
-    result = rows.stored_vectors(collection, space)
-    return all(result.get(text) == pytest.approx(vector, abs=2e-3) for text, vector in expected.items())
+    vectors = stored_vectors(collection, space)
+    return all(vectors.get(text) == pytest.approx(vector, abs=2e-3) for text, vector in expected_vectors.items())
 
 
 def test_searches_change_to_complete_vectors_and_the_old_ones_are_deleted(
@@ -105,7 +115,7 @@ def test_searches_change_to_complete_vectors_and_the_old_ones_are_deleted(
     assert (collection.space, collection.next_space) == (new_space, None)
     assert has_correct_vectors(collection, new_space)
     expire_running_searches(collection)
-    assert rows.stored_vectors(collection, old_space) == {}
+    assert stored_vectors(collection, old_space) == {}
     assert not collection.has_old_vectors and list(reembedding.due_collections()) == []
     assert collection.history.first().space_id == new_space.pk, "the change of configuration is recorded"
 
@@ -121,7 +131,7 @@ def test_old_vectors_stay_for_running_searches(collection: Collection, old_space
     reembed(collection)
     assert has_correct_vectors(collection, old_space)
     assert expire_running_searches(collection).space == new_space
-    assert rows.stored_vectors(collection, old_space) == {}
+    assert stored_vectors(collection, old_space) == {}
 
 
 def test_each_turn_makes_progress_however_short(collection: Collection, old_space: Any, new_space: Any):
@@ -129,7 +139,7 @@ def test_each_turn_makes_progress_however_short(collection: Collection, old_spac
     stored_counts: list[int] = []
     while reembed(collection, -1).space == old_space and len(stored_counts) < 9:
         assert list(reembedding.due_collections()) == [collection]
-        stored_counts.append(len(rows.stored_vectors(collection, new_space)))
+        stored_counts.append(len(stored_vectors(collection, new_space)))
 
     assert stored_counts[:2] == [256, 303]
     assert collection.space == new_space and has_correct_vectors(collection, new_space)
@@ -138,15 +148,15 @@ def test_each_turn_makes_progress_however_short(collection: Collection, old_spac
 @contextmanager
 def searches_for_missing_vectors() -> Iterator[list[Any]]:
     """The parameters of each statement that searches for missing vectors."""
-    results: list[Any] = []
+    parameters: list[Any] = []
 
-    def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+    def record_parameters(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql == chunk_vectors.MISSING_SQL:
-            results.append(params)
+            parameters.append(params)
         return execute(sql, params, many, context)
 
-    with connection.execute_wrapper(record):
-        yield results
+    with connection.execute_wrapper(record_parameters):
+        yield parameters
 
 
 def test_filled_versions_are_not_searched_in_each_turn(
@@ -158,9 +168,9 @@ def test_filled_versions_are_not_searched_in_each_turn(
     reembedding.start_reembedding(collection, new_space)
     reembed(collection, -1)
     reembed(collection, -1)
-    with searches_for_missing_vectors() as statements:
+    with searches_for_missing_vectors() as parameters:
         reembed(collection, -1)
-    assert [versions for versions, *_ in statements] == [[second_version.pk]]
+    assert [version_ids for version_ids, *_ in parameters] == [[second_version.pk]]
     reembed(collection)
     assert collection.space == new_space and has_correct_vectors(collection, new_space)
 
@@ -170,9 +180,9 @@ def test_missing_vectors_are_searched_after_the_last_stored_one(
 ):
     monkeypatch.setattr(chunk_vectors, "CHUNK_BATCH_SIZE", 100)
     reembedding.start_reembedding(collection, new_space)
-    with searches_for_missing_vectors() as statements:
+    with searches_for_missing_vectors() as parameters:
         reembed(collection)
-    assert [last_id for _, _, last_id, *_ in statements][:5] == [-1, 96, 196, 296, 299]
+    assert [last_id for _, _, last_id, *_ in parameters][:5] == [-1, 96, 196, 296, 299]
 
 
 def test_interrupted_change_continues_where_it_stopped(collection: Collection, fake_model: FakeModel, new_space: Any):
@@ -185,7 +195,7 @@ def test_interrupted_change_continues_where_it_stopped(collection: Collection, f
     fake_model.during_request = count_and_stop
     with pytest.raises(KeyboardInterrupt):
         reembed(collection)
-    assert len(rows.stored_vectors(collection, new_space)) == 256
+    assert len(stored_vectors(collection, new_space)) == 256
     fake_model.during_request = lambda: None
     fake_model.embedded_texts.clear()
 
@@ -196,21 +206,21 @@ def test_interrupted_change_continues_where_it_stopped(collection: Collection, f
 def test_searches_see_the_old_vectors_until_the_new_are_complete(
     collection: Collection, fake_model: FakeModel, old_space: Any, new_space: Any
 ):
-    seen_values: list[bool] = []
+    observations: list[bool] = []
 
     def search_during_change() -> None:
-        seen_values.append(Collection.objects.get().space == old_space and has_correct_vectors(collection, old_space))
+        observations.append(Collection.objects.get().space == old_space and has_correct_vectors(collection, old_space))
 
     fake_model.during_request = search_during_change
     reembedding.start_reembedding(collection, new_space)
     reembed(collection)
 
-    assert len(seen_values) >= 3 and all(seen_values)
+    assert len(observations) >= 3 and all(observations)
 
 
 class TestUnavailableProvider:
     @pytest.fixture
-    def unavailable_model(self, collection: Collection, fake_model: FakeModel, new_space: Any) -> Collection:
+    def interrupted_collection(self, collection: Collection, fake_model: FakeModel, new_space: Any) -> Collection:
         def raise_unavailable() -> None:
             raise EmbeddingUnavailable("The embedding provider is unavailable.", retry_after_s=99)
 
@@ -218,35 +228,37 @@ class TestUnavailableProvider:
         reembedding.start_reembedding(collection, new_space)
         return reembed(collection)
 
-    def test_error_is_stored_and_it_is_retried_later(
-        self, unavailable_model: Collection, old_space: Any, new_space: Any
+    def test_error_is_stored_and_reembedding_is_retried_later(
+        self, interrupted_collection: Collection, old_space: Any, new_space: Any
     ):
-        assert (unavailable_model.space, unavailable_model.next_space) == (old_space, new_space)
-        assert unavailable_model.reembed_error == "The embedding provider is unavailable."
-        assert unavailable_model.reembed_at is not None and unavailable_model.reembed_at > timezone.now() + timedelta(
-            seconds=90
+        assert (interrupted_collection.space, interrupted_collection.next_space) == (old_space, new_space)
+        assert interrupted_collection.reembed_error == "The embedding provider is unavailable."
+        assert (
+            interrupted_collection.reembed_at is not None
+            and interrupted_collection.reembed_at > timezone.now() + timedelta(seconds=90)
         )
         assert list(reembedding.due_collections()) == []
 
-    def test_pauses_grow(self, unavailable_model: Collection):
+    def test_pauses_grow(self, interrupted_collection: Collection):
         for _ in range(8):
-            reembed(unavailable_model)
+            reembed(interrupted_collection)
 
-        assert unavailable_model.reembed_attempt == 9
-        assert unavailable_model.reembed_at is not None and unavailable_model.reembed_at > timezone.now() + timedelta(
-            seconds=1000
+        assert interrupted_collection.reembed_attempt == 9
+        assert (
+            interrupted_collection.reembed_at is not None
+            and interrupted_collection.reembed_at > timezone.now() + timedelta(seconds=1000)
         )
 
-    def test_it_completes_when_the_provider_is_back(
-        self, unavailable_model: Collection, fake_model: FakeModel, new_space: Any
+    def test_reembedding_completes_when_the_provider_is_back(
+        self, interrupted_collection: Collection, fake_model: FakeModel, new_space: Any
     ):
         fake_model.during_request = lambda: None
         embed.reset_providers()  # the pause of the provider has ended
         Collection.objects.update(reembed_at=timezone.now())
-        assert list(reembedding.due_collections()) == [unavailable_model]
+        assert list(reembedding.due_collections()) == [interrupted_collection]
 
-        assert reembed(unavailable_model).space == new_space
-        assert (unavailable_model.reembed_error, unavailable_model.reembed_attempt) == ("", 0)
+        assert reembed(interrupted_collection).space == new_space
+        assert (interrupted_collection.reembed_error, interrupted_collection.reembed_attempt) == ("", 0)
 
     def test_space_without_a_configured_provider_waits_too(self, collection: Collection, old_space: Any):
         reembedding.start_reembedding(
@@ -261,7 +273,7 @@ class TestConcurrentChanges:
     """Changes during a request to the provider."""
 
     @pytest.fixture
-    def during_embedding(
+    def run_during_embedding(
         self, collection: Collection, fake_model: FakeModel, new_space: Any
     ) -> Callable[[Callable[[], Any]], None]:
         reembedding.start_reembedding(collection, new_space)
@@ -276,25 +288,25 @@ class TestConcurrentChanges:
         return run_once
 
     def test_document_that_becomes_ready_is_not_left_behind(
-        self, collection: Any, during_embedding: Any, old_space: Any, new_space: Any
+        self, collection: Any, run_during_embedding: Any, old_space: Any, new_space: Any
     ):
-        during_embedding(lambda: rows.make_version(collection, "doc-3", 4, space=old_space))
+        run_during_embedding(lambda: make_version(collection, "doc-3", 4, space=old_space))
 
         assert reembed(collection).space == new_space
-        assert has_correct_vectors(collection, new_space) and len(rows.stored_vectors(collection, new_space)) == 307
+        assert has_correct_vectors(collection, new_space) and len(stored_vectors(collection, new_space)) == 307
 
     def test_document_ready_at_the_last_moment_delays_the_change(
         self, collection: Any, old_space: Any, new_space: Any, monkeypatch: Any
     ):
         reembedding.start_reembedding(collection, new_space)
-        is_index_ready = reembedding._is_index_ready
+        original_check = reembedding._is_index_ready
 
-        def become_ready_late(*args: Any) -> bool:
-            monkeypatch.setattr(reembedding, "_is_index_ready", is_index_ready)
-            rows.make_version(collection, "doc-3", 4, space=old_space)
-            return is_index_ready(*args)
+        def add_document_late(*args: Any) -> bool:
+            monkeypatch.setattr(reembedding, "_is_index_ready", original_check)
+            make_version(collection, "doc-3", 4, space=old_space)
+            return original_check(*args)
 
-        monkeypatch.setattr(reembedding, "_is_index_ready", become_ready_late)
+        monkeypatch.setattr(reembedding, "_is_index_ready", add_document_late)
 
         assert reembed(collection).space == old_space
         assert reembed(collection).space == new_space
@@ -304,46 +316,46 @@ class TestConcurrentChanges:
         self, collection: Any, old_space: Any, new_space: Any, monkeypatch: Any
     ):
         reembedding.start_reembedding(collection, new_space)
-        is_index_ready = reembedding._is_index_ready
+        original_check = reembedding._is_index_ready
 
-        def become_ready_late(*args: Any) -> bool:
-            rows.insert_vectors(rows.make_version(collection, "doc-3", 4, space=old_space), new_space)
-            return is_index_ready(*args)
+        def add_document_late(*args: Any) -> bool:
+            insert_vectors(make_version(collection, "doc-3", 4, space=old_space), new_space)
+            return original_check(*args)
 
-        monkeypatch.setattr(reembedding, "_is_index_ready", become_ready_late)
+        monkeypatch.setattr(reembedding, "_is_index_ready", add_document_late)
 
         assert reembed(collection).space == new_space
         assert has_correct_vectors(collection, new_space)
 
-    def test_deleted_document_is_skipped(self, collection: Collection, during_embedding: Any, new_space: Any):
-        during_embedding(lambda: Version.objects.filter(document__doc_id="doc-1").delete())
+    def test_deleted_document_is_skipped(self, collection: Collection, run_during_embedding: Any, new_space: Any):
+        run_during_embedding(lambda: Version.objects.filter(document__doc_id="doc-1").delete())
 
         assert reembed(collection).space == new_space
-        assert has_correct_vectors(collection, new_space) and len(rows.stored_vectors(collection, new_space)) == 300
+        assert has_correct_vectors(collection, new_space) and len(stored_vectors(collection, new_space)) == 300
 
     def test_replaced_document_has_vectors_of_its_new_content(
-        self, collection: Any, during_embedding: Any, old_space: Any, new_space: Any
+        self, collection: Any, run_during_embedding: Any, old_space: Any, new_space: Any
     ):
         def replace_document() -> None:
             Version.objects.filter(document__doc_id="doc-2").delete()
-            rows.make_version(collection, "doc-2", 5, space=old_space)
+            make_version(collection, "doc-2", 5, space=old_space)
 
-        during_embedding(replace_document)
+        run_during_embedding(replace_document)
 
         assert reembed(collection).space == new_space
-        assert has_correct_vectors(collection, new_space) and len(rows.stored_vectors(collection, new_space)) == 8
+        assert has_correct_vectors(collection, new_space) and len(stored_vectors(collection, new_space)) == 8
 
     def test_document_being_embedded_gets_vectors_too(self, collection: Any, new_space: Any):
-        pending_version = rows.make_version(collection, "doc-3", 4, is_searched=False)
+        pending_version = make_version(collection, "doc-3", 4, is_searched=False)
         reembedding.start_reembedding(collection, new_space)
 
         assert reembed(collection).space == new_space
         assert not chunk_vectors.chunks_to_embed([pending_version.pk], new_space.pk, limit=1)
 
     def test_deleted_collection_is_left_alone(
-        self, collection: Collection, during_embedding: Any, old_space: Any, fake_model: Any
+        self, collection: Collection, run_during_embedding: Any, old_space: Any, fake_model: Any
     ):
-        during_embedding(lambda: Collection.objects.update(deleted_at=timezone.now()))
+        run_during_embedding(lambda: Collection.objects.update(deleted_at=timezone.now()))
 
         assert reembed(collection).space == old_space
         assert list(reembedding.due_collections()) == []
@@ -351,15 +363,15 @@ class TestConcurrentChanges:
             reembedding.start_reembedding(collection, old_space)
 
     def test_another_change_of_model_takes_effect_with_the_next_batch(
-        self, collection: Collection, during_embedding: Any, old_space: Any, new_space: Any
+        self, collection: Collection, run_during_embedding: Any, old_space: Any, new_space: Any
     ):
-        during_embedding(lambda: reembedding.start_reembedding(Collection.objects.get(), old_space))
+        run_during_embedding(lambda: reembedding.start_reembedding(Collection.objects.get(), old_space))
         reembed(collection)
         assert (collection.space, collection.next_space) == (old_space, None)
         assert collection.has_old_vectors, "the vectors of the abandoned space are deleted"
 
         expire_running_searches(collection)
-        assert rows.stored_vectors(collection, new_space) == {} and has_correct_vectors(collection, old_space)
+        assert stored_vectors(collection, new_space) == {} and has_correct_vectors(collection, old_space)
         assert list(reembedding.due_collections()) == []
 
 
@@ -368,7 +380,7 @@ def test_changing_back_reuses_vectors_that_are_not_deleted_yet(collection: Colle
     reembed(collection)
     reembedding.start_reembedding(collection, old_space)
 
-    assert len(rows.stored_vectors(collection, old_space)) == 303
+    assert len(stored_vectors(collection, old_space)) == 303
     assert collection.has_old_vectors
 
 
@@ -376,7 +388,7 @@ class TestErrors:
     """Internal errors and database errors, not those of a provider."""
 
     @pytest.fixture
-    def faulty_model(self, collection: Collection, fake_model: FakeModel, new_space: Any) -> Collection:
+    def failed_collection(self, collection: Collection, fake_model: FakeModel, new_space: Any) -> Collection:
         def raise_error() -> None:
             raise MemoryError("-".join(["canary", "text"]))
 
@@ -384,28 +396,28 @@ class TestErrors:
         reembedding.start_reembedding(collection, new_space)
         return reembed(collection)
 
-    def test_error_is_retried_later_and_its_text_is_not_shown(self, faulty_model: Collection, old_space: Any):
+    def test_reembedding_is_retried_and_the_error_text_is_hidden(self, failed_collection: Collection, old_space: Any):
         with capture_logs() as log_entries:
             Collection.objects.update(reembed_attempt=0)
-            reembed(faulty_model)
+            reembed(failed_collection)
 
-        assert (faulty_model.space, faulty_model.reembed_attempt) == (old_space, 1)
-        assert faulty_model.reembed_error == "Internal error: MemoryError."
+        assert (failed_collection.space, failed_collection.reembed_attempt) == (old_space, 1)
+        assert failed_collection.reembed_error == "Internal error: MemoryError."
         assert log_entries[0]["event"] == "reembedding_failed" and "canary-text" not in str(log_entries)
         assert list(reembedding.due_collections()) == []
 
     def test_other_collections_get_their_turn(
         self, collection: Collection, fake_model: FakeModel, old_space: Any, new_space: Any
     ):
-        def fail_for_first() -> None:
+        def fail_once() -> None:
             fake_model.during_request = lambda: None
             raise MemoryError
 
-        other_collection = rows.make_collection(old_space, "other")
-        rows.make_version(other_collection, "doc-1", 5)
+        other_collection = make_collection(old_space, "other")
+        make_version(other_collection, "doc-1", 5)
         for target in (collection, other_collection):
             reembedding.start_reembedding(target, new_space)
-        fake_model.during_request = fail_for_first
+        fake_model.during_request = fail_once
         tasks.fill_new_spaces()
 
         other_collection.refresh_from_db()
@@ -416,7 +428,7 @@ class TestErrors:
     ):
         def close_connection() -> None:
             fake_model.during_request = lambda: None
-            rows.run_statement("SELECT pg_terminate_backend(pg_backend_pid())")
+            run_statement("SELECT pg_terminate_backend(pg_backend_pid())")
 
         fake_model.during_request = close_connection
         reembedding.start_reembedding(collection, new_space)
@@ -427,24 +439,24 @@ class TestErrors:
 
 
 def test_only_one_process_works_on_a_collection(collection: Collection, fake_model: FakeModel, new_space: Any):
-    is_working, release, count_before = threading.Event(), threading.Event(), len(fake_model.embedded_texts)
+    is_working, may_finish, initial_count = threading.Event(), threading.Event(), len(fake_model.embedded_texts)
 
-    def wait_for_release() -> None:
+    def wait_until_allowed() -> None:
         is_working.set()
-        release.wait(10)
+        may_finish.wait(10)
 
     def reembed_first() -> None:
         reembedding.continue_reembedding(collection, time.monotonic() + 60)
         connection.close()
 
-    fake_model.during_request = wait_for_release
+    fake_model.during_request = wait_until_allowed
     reembedding.start_reembedding(collection, new_space)
     thread = threading.Thread(target=reembed_first)
     thread.start()
     assert is_working.wait(10)
     reembedding.continue_reembedding(collection, time.monotonic() + 60)
-    assert len(fake_model.embedded_texts) == count_before
-    release.set()
+    assert len(fake_model.embedded_texts) == initial_count
+    may_finish.set()
     thread.join()
     collection.refresh_from_db()
 
@@ -464,27 +476,23 @@ def test_large_collection_waits_for_its_index(collection: Collection, old_space:
 
 
 def test_other_collections_keep_their_vectors(collection: Collection, old_space: Any, new_space: Any):
-    other_collection = rows.make_collection(old_space, "other")
-    rows.make_version(other_collection, "doc-1", 5)
+    other_collection = make_collection(old_space, "other")
+    make_version(other_collection, "doc-1", 5)
     reembedding.start_reembedding(collection, new_space)
     reembed(collection)
 
-    assert (
-        has_correct_vectors(other_collection, old_space) and len(rows.stored_vectors(other_collection, old_space)) == 5
-    )
+    assert has_correct_vectors(other_collection, old_space) and len(stored_vectors(other_collection, old_space)) == 5
 
 
 def test_empty_collection_changes_immediately(old_space: Any, new_space: Any):
-    empty_collection = rows.make_collection(old_space)
+    empty_collection = make_collection(old_space)
     reembedding.start_reembedding(empty_collection, new_space)
 
     assert reembed(empty_collection).space == new_space
 
 
-STEPS = some.lists(
-    some.tuples(
-        some.sampled_from(("load", "delete", "replace", "work", "short", "start", "stop")), some.integers(1, 3)
-    ),
+STEP_LISTS = st.lists(
+    st.tuples(st.sampled_from(("load", "delete", "replace", "work", "short", "start", "stop")), st.integers(1, 3)),
     max_size=8,
 )
 
@@ -496,10 +504,10 @@ def test_every_searched_chunk_always_has_its_vector(
     @settings(
         max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
     )
-    @given(STEPS)
-    def check_law(steps: list[tuple[str, int]]) -> None:
+    @given(STEP_LISTS)
+    def check_steps(steps: list[tuple[str, int]]) -> None:
         ChunkVector.objects.all().delete()
-        collection = rows.make_collection(old_space, f"law-{Collection.objects.count()}")
+        collection = make_collection(old_space, f"collection-{Collection.objects.count()}")
         for step, number in steps:
             apply_step(collection, step, number, {"start": new_space, "stop": old_space})
             collection.refresh_from_db()
@@ -507,16 +515,16 @@ def test_every_searched_chunk_always_has_its_vector(
         reembedding.start_reembedding(collection, new_space)
         assert reembed(collection).space == new_space and has_correct_vectors(collection, new_space)
         expire_running_searches(collection)
-        assert rows.stored_vectors(collection, old_space) == {}
+        assert stored_vectors(collection, old_space) == {}
 
-    check_law()
+    check_steps()
 
 
 def apply_step(collection: Collection, step: str, number: int, spaces: dict[str, EmbeddingSpace]) -> None:
     if step in ("load", "replace", "delete"):
         Version.objects.filter(collection=collection, document__doc_id=f"doc-{number}").delete()
     if step in ("load", "replace"):
-        rows.make_version(collection, f"doc-{number}", number, space=Collection.objects.get(pk=collection.pk).space)
+        make_version(collection, f"doc-{number}", number, space=Collection.objects.get(pk=collection.pk).space)
     if step in ("work", "short"):
         reembed(collection, 60 if step == "work" else -1)
     if step in spaces:
@@ -524,7 +532,7 @@ def apply_step(collection: Collection, step: str, number: int, spaces: dict[str,
 
 
 def test_failed_version_does_not_delay_the_change(collection: Collection, new_space: Any):
-    failed_version = rows.make_version(collection, "doc-3", 2, is_searched=False)
+    failed_version = make_version(collection, "doc-3", 2, is_searched=False)
     Version.objects.filter(pk=failed_version.pk).update(state=VersionState.FAILED)
     reembedding.start_reembedding(collection, new_space)
 
@@ -534,14 +542,14 @@ def test_failed_version_does_not_delay_the_change(collection: Collection, new_sp
 def test_documents_waiting_for_the_old_provider_are_processed_immediately(
     collection: Collection, old_space: Any, new_space: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    version = rows.make_version(collection, "doc-3", 2)
+    version = make_version(collection, "doc-3", 2)
     retry_at = timezone.now() + timedelta(seconds=100)
     Version.objects.filter(pk=version.pk).update(state=VersionState.EMBEDDING, is_searched=False, next_at=retry_at)
-    woken_owners: list[str] = []
-    monkeypatch.setattr("collections_app.queue.worker_signals.wake_worker", woken_owners.append)
+    woken_tasks: list[str] = []
+    monkeypatch.setattr("collections_app.queue.worker_signals.wake_worker", woken_tasks.append)
     reembedding.start_reembedding(collection, new_space)
     reembed(collection)
 
     version.refresh_from_db()
     assert collection.space == new_space
-    assert version.next_at <= timezone.now() and woken_owners == ["collections_app.tasks.work"]
+    assert version.next_at <= timezone.now() and woken_tasks == ["collections_app.tasks.work"]

@@ -16,10 +16,8 @@ from tests.tableapi.world import api, data_of, errors_of
 
 def session_settings() -> dict[str, str]:
     """The settings that differ from a new session, without those of the transaction."""
-    result = run_statement(
-        "SELECT name, setting FROM pg_settings WHERE source = 'session' OR name LIKE 'servicebase.%'"
-    )
-    return {name: setting for name, setting in result if setting and not name.startswith("transaction_")}
+    rows = run_statement("SELECT name, setting FROM pg_settings WHERE source = 'session' OR name LIKE 'servicebase.%'")
+    return {name: setting for name, setting in rows if setting and not name.startswith("transaction_")}
 
 
 def search_in_every_mode(collection: Any) -> None:
@@ -34,7 +32,7 @@ def test_requests_leave_the_database_session_unchanged(  # X14
     transactional_db: Any, document_loader: DocumentLoader, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ):
     connection.close()
-    settings_before = session_settings()
+    initial_settings = session_settings()
     version = document_loader()
     collection = version.document.collection
     search_in_every_mode(collection)
@@ -52,4 +50,4 @@ def test_requests_leave_the_database_session_unchanged(  # X14
         api(user).get("device", sysparm_query="size>1^ORDERBYsize")
         api(user).get("device", sysparm_query="size>>1")
 
-    assert session_settings() == settings_before
+    assert session_settings() == initial_settings

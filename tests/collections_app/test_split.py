@@ -54,7 +54,7 @@ SIZE_STRATEGY = st.integers(2, 120).flatmap(lambda size: st.tuples(st.just(size)
 
 @given(TEXT_STRATEGY, SIZE_STRATEGY)
 @example("bb bb ", (2, 1))  # the second of the three passages of the library lies within the third
-def test_laws_of_passages(text: str, sizes: tuple[int, int]):
+def test_passages_cover_the_text_and_respect_the_sizes(text: str, sizes: tuple[int, int]):
     size, overlap = sizes
     passages = split_into_passages(text, size=size, overlap=overlap, page_starts=None, headings=())
 
@@ -74,31 +74,31 @@ def test_laws_of_passages(text: str, sizes: tuple[int, int]):
 
 
 @given(TEXT_STRATEGY, SIZE_STRATEGY)
-def test_passages_are_those_of_the_library(whole: str, sizes: tuple[int, int]):
+def test_passages_are_those_of_the_library(text: str, sizes: tuple[int, int]):
     """Apart from offsets, and from passages within another one, which are omitted."""
     size, overlap = sizes
     cut_pattern = f"(?s:.{{1,{max(1, min(MAX_WORD_LENGTH, size // 4))}}})"
-    library = RecursiveCharacterTextSplitter(
+    splitter = RecursiveCharacterTextSplitter(
         separators=[*SEPARATORS, cut_pattern], is_separator_regex=True, chunk_size=size, chunk_overlap=overlap
     )
 
-    remaining_passages, previous_text = (
-        deque(passage.text for passage in split_into_passages(whole, size=size, overlap=overlap)),
+    remaining_texts, previous_text = (
+        deque(passage.text for passage in split_into_passages(text, size=size, overlap=overlap)),
         "",
     )
-    for text in library.split_text(whole):
-        if remaining_passages and remaining_passages[0] == text:
-            previous_text = remaining_passages.popleft()
+    for library_text in splitter.split_text(text):
+        if remaining_texts and remaining_texts[0] == library_text:
+            previous_text = remaining_texts.popleft()
         else:
-            assert previous_text.endswith(text) or remaining_passages[0].startswith(text)
-    assert not remaining_passages
+            assert previous_text.endswith(library_text) or remaining_texts[0].startswith(library_text)
+    assert not remaining_texts
 
 
 OFFSET_STRATEGY = st.lists(st.integers(0, 300), max_size=8).map(sorted)
 
 
 @given(TEXT_STRATEGY, OFFSET_STRATEGY, SIZE_STRATEGY)
-def test_laws_of_passages_under_headings(text: str, offsets: list[int], sizes: tuple[int, int]):
+def test_passages_under_headings_cover_the_text(text: str, offsets: list[int], sizes: tuple[int, int]):
     size, overlap = sizes
     headings = [Heading(offset, ("A", f"H{number}")) for number, offset in enumerate(offsets)]
     passages = split_into_passages(text, size=size, overlap=overlap, headings=headings)
@@ -121,10 +121,10 @@ def test_passage_does_not_cross_into_the_next_section(text: str, offsets: list[i
     starts = {0, *offsets}
 
     for passage in split_into_passages(text, size=20, overlap=5, headings=headings):
-        sections = [start for start in starts if start <= passage.char_start]
+        previous_starts = [start for start in starts if start <= passage.char_start]
         inner_starts = [start for start in starts if passage.char_start < start < passage.char_end]
-        if inner_starts and text[max(sections) : passage.char_start].strip():
-            assert min(inner_starts) - max(sections) < 20 // SHORT_SECTION_DIVISOR
+        if inner_starts and text[max(previous_starts) : passage.char_start].strip():
+            assert min(inner_starts) - max(previous_starts) < 20 // SHORT_SECTION_DIVISOR
 
 
 @given(TEXT_STRATEGY, OFFSET_STRATEGY, OFFSET_STRATEGY)
@@ -140,13 +140,13 @@ def test_pages_and_headings_are_those_at_the_offsets(text: str, starts: list[int
         text_offsets = [
             offset for offset in range(passage.char_start, passage.char_end) if text[offset] not in TITLE_MARKUP
         ]
-        headings_over = {last_heading(headings, offset) for offset in text_offsets or [passage.char_end - 1]}
-        assert passage.heading_path == (headings_over.pop() if len(headings_over) == 1 else ())
+        heading_paths = {last_heading(headings, offset) for offset in text_offsets or [passage.char_end - 1]}
+        assert passage.heading_path == (heading_paths.pop() if len(heading_paths) == 1 else ())
 
 
 def last_heading(headings: list[Heading], offset: int) -> tuple[str, ...]:
-    headings_before = [heading for heading in headings if heading.offset <= offset]
-    return headings_before[-1].path if headings_before else ()
+    preceding_headings = [heading for heading in headings if heading.offset <= offset]
+    return preceding_headings[-1].path if preceding_headings else ()
 
 
 def test_repetitive_text_is_covered_to_its_end():
@@ -200,11 +200,11 @@ def passages_of_sections(size: int, *sections: tuple[tuple[str, ...], str]) -> l
 
 
 def test_section_does_not_get_the_heading_of_the_previous_one():
-    result = passages_of_sections(100, (("Upgrade", "Signals"), SECTION_BODY * 2), (("Backup",), SECTION_BODY))
+    passages = passages_of_sections(100, (("Upgrade", "Signals"), SECTION_BODY * 2), (("Backup",), SECTION_BODY))
 
-    assert result[-1] == (("Backup",), f"# Backup\n\n{SECTION_BODY.strip()}")
-    assert {path for path, _ in result[:-1]} == {("Upgrade", "Signals")}
-    assert all("Backup" not in text for _, text in result[:-1])
+    assert passages[-1] == (("Backup",), f"# Backup\n\n{SECTION_BODY.strip()}")
+    assert {path for path, _ in passages[:-1]} == {("Upgrade", "Signals")}
+    assert all("Backup" not in text for _, text in passages[:-1])
 
 
 def test_short_sections_share_a_passage_under_their_common_heading():
@@ -217,33 +217,33 @@ TITLE_STRATEGY = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 60)), min_
 
 
 @given(TITLE_STRATEGY, st.sampled_from(["word ", "one line.\n", "A paragraph.\n\n", "x"]))
-def test_no_passage_is_only_a_title_with_text_below_it(parts: list[tuple[int, int]], piece: str):
+def test_no_passage_is_only_a_title_with_text_below_it(sections: list[tuple[int, int]], text_piece: str):
     text, headings = "", []
-    for number, (level, length) in enumerate(parts):
+    for number, (level, length) in enumerate(sections):
         headings.append(Heading(len(text), ("Top", f"T{number}")))
-        text += f"{'#' * level} T{number}\n\n{piece * length}\n\n"
+        text += f"{'#' * level} T{number}\n\n{text_piece * length}\n\n"
     passages = split_into_passages(text, size=60, overlap=10, headings=headings)
 
     covered_offsets = {offset for passage in passages for offset in range(passage.char_start, passage.char_end)}
     assert all(offset in covered_offsets or character.isspace() for offset, character in enumerate(text))
     assert all(0 < len(passage.text) <= 60 for passage in passages)
     for passage, next_passage in pairwise(passages):
-        is_bare = all(line.startswith("#") for line in passage.text.splitlines() if line)
-        assert not is_bare or next_passage.text.startswith("#"), passage
+        has_only_titles = all(line.startswith("#") for line in passage.text.splitlines() if line)
+        assert not has_only_titles or next_passage.text.startswith("#"), passage
 
 
 def test_title_stays_with_a_paragraph_longer_than_a_passage():
-    result = passages_of_sections(100, (("Keys",), "It turns them. " * 30), (("Keys", "Old"), "word " * 3))
+    passages = passages_of_sections(100, (("Keys",), "It turns them. " * 30), (("Keys", "Old"), "word " * 3))
 
-    assert result[0][1].startswith("# Keys\n\nIt turns") and len(result[0][1]) > 80
-    assert result[-1] == (("Keys", "Old"), "## Old\n\nword word word")
+    assert passages[0][1].startswith("# Keys\n\nIt turns") and len(passages[0][1]) > 80
+    assert passages[-1] == (("Keys", "Old"), "## Old\n\nword word word")
 
 
 def test_title_without_text_is_joined_with_the_next_section():
-    result = passages_of_sections(200, (("Manual",), ""), (("Manual", "Paper"), SECTION_BODY * 4))
+    passages = passages_of_sections(200, (("Manual",), ""), (("Manual", "Paper"), SECTION_BODY * 4))
 
-    assert result[0][1].startswith("# Manual\n\n\n\n## Paper\n\nIt waits")
-    assert {path for path, _ in result} == {("Manual", "Paper")}
+    assert passages[0][1].startswith("# Manual\n\n\n\n## Paper\n\nIt waits")
+    assert {path for path, _ in passages} == {("Manual", "Paper")}
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n\n", "\u3000\t" * 5000])
@@ -286,12 +286,12 @@ def test_no_text_takes_much_longer_to_split_than_others(piece: str, sizes: tuple
 
 def test_splitter_imports_no_django_and_the_library_only_when_it_splits():
     command = (
-        "import sys; import collections_app.chunk.splitter as room\n"
+        "import sys; import collections_app.chunk.splitter as splitter\n"
         "def loaded(*names): return [name for name in names if name in sys.modules]\n"
         "assert not loaded('django', 'langchain_text_splitters', 'psycopg', 'celery')\n"
-        "room.split_into_passages('text', size=10, overlap=0)\n"
+        "splitter.split_into_passages('text', size=10, overlap=0)\n"
         "assert not loaded('django', 'psycopg', 'celery', 'torch', 'transformers', 'nltk', 'spacy')\n"
     )
-    completed = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    process = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60)
 
-    assert completed.returncode == 0, completed.stderr
+    assert process.returncode == 0, process.stderr

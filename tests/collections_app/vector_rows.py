@@ -14,14 +14,14 @@ DIMENSIONS = 8
 
 
 def vector_of(model: str, text: str) -> list[float]:
-    """A pseudo-random vector that is always the same for a text."""
+    """A pseudo-random vector that depends only on the model and the text."""
     seed = hashlib.sha256(f"{model}:{text}".encode()).digest()
     numbers = numpy.frombuffer(seed[:DIMENSIONS], dtype=numpy.uint8).astype(float) - 127.5
-    result: list[float] = (numbers / numpy.linalg.norm(numbers)).tolist()
-    return result
+    unit_vector: list[float] = (numbers / numpy.linalg.norm(numbers)).tolist()
+    return unit_vector
 
 
-def local_model(name: str, embedded_texts: list[str] | None = None) -> LocalModel:
+def make_local_model(name: str, embedded_texts: list[str] | None = None) -> LocalModel:
     """A local model; the texts that it embeds are added to `embedded_texts`."""
 
     def encode(texts: list[str]) -> Any:
@@ -46,7 +46,7 @@ def make_collection(space: EmbeddingSpace, name: str = "manuals") -> Collection:
 def make_version(
     collection: Collection,
     doc_id: str,
-    chunks: int = 3,
+    chunk_count: int = 3,
     *,
     is_searched: bool = True,
     space: EmbeddingSpace | None = None,
@@ -63,14 +63,14 @@ def make_version(
         sha256="0" * 64,
         state=VersionState.READY if is_searched else VersionState.EMBEDDING,
         is_searched=is_searched,
-        chunks_count=chunks,
+        chunks_count=chunk_count,
     )
-    chunk_rows = [
+    new_chunks = [
         Chunk(version=version, collection=collection, number=number, text=f"{doc_id} {number}",
               heading_path=["Printers"], char_start=0, char_end=1)
-        for number in range(chunks)
+        for number in range(chunk_count)
     ]  # fmt: skip
-    Chunk.objects.bulk_create(chunk_rows)
+    Chunk.objects.bulk_create(new_chunks)
     insert_vectors(version, space or collection.space)
     return version
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.config.shared import ComponentStarter, SharedServers
+from tests.config.shared_servers import ComponentStarter, SharedServers
 from tests.config.stack import Stack, environment, free_port, manage
 
 # A Celery worker that patches the modules it imports.
@@ -15,9 +15,9 @@ collect_ignore = ["growing_worker.py"]
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]:
     """Separate PostgreSQL and Valkey servers with a prepared database."""
     servers = SharedServers(tmp_path_factory.mktemp("shared")).start_postgres().start_valkey()
-    first_host = environment(tmp_path_factory.mktemp("first-host"), free_port(), **servers.environ)
-    prepared = manage("prepare", env=first_host)
-    assert prepared.returncode == 0, prepared.stderr
+    first_environment = environment(tmp_path_factory.mktemp("first-host"), free_port(), **servers.environ)
+    preparation = manage("prepare", env=first_environment)
+    assert preparation.returncode == 0, preparation.stderr
     yield servers
     servers.end()
 
@@ -27,10 +27,10 @@ def start_component(servers: SharedServers, tmp_path_factory: pytest.TempPathFac
     """Starts one component as on a separate host."""
     hosts: list[Stack] = []
 
-    def start_host(part: str) -> Stack:
-        host = Stack(tmp_path_factory.mktemp(part), **servers.environ)
+    def start_host(component: str) -> Stack:
+        host = Stack(tmp_path_factory.mktemp(component), **servers.environ)
         hosts.append(host)
-        return host.start("--only", part)
+        return host.start("--only", component)
 
     yield start_host
     for host in reversed(hosts):

@@ -2,7 +2,6 @@
 
 import fnmatch
 import json
-import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -26,14 +25,14 @@ class Instruction:
         return [str(argument) for argument in json.loads(self.arguments)]
 
 
-def dockerfile() -> list[Instruction]:
+def dockerfile_instructions() -> list[Instruction]:
     text = "\n".join(line for line in (ROOT / "Dockerfile").read_text().splitlines() if not line.startswith("#"))
     joined_text = re.sub(r"\\\n\s*", " ", text)
     return [Instruction(*line.split(None, 1)) for line in joined_text.splitlines() if line.strip()]
 
 
 def last_stage() -> list[Instruction]:
-    instructions = dockerfile()
+    instructions = dockerfile_instructions()
     return instructions[max(index for index, instruction in enumerate(instructions) if instruction.keyword == "FROM") :]
 
 
@@ -44,9 +43,9 @@ def is_in_context(path: str) -> bool:
         if not line.strip() or line.startswith("#"):
             continue
         pattern = line.lstrip("!")
-        parts = [path, *(str(parent) for parent in Path(path).parents if str(parent) != ".")]
+        paths = [path, *(str(parent) for parent in Path(path).parents if str(parent) != ".")]
         patterns = [pattern, pattern.removeprefix("**/")]
-        names = [*parts, *(part.rsplit("/", 1)[-1] for part in parts if pattern.startswith("**/"))]
+        names = [*paths, *(candidate.rsplit("/", 1)[-1] for candidate in paths if pattern.startswith("**/"))]
         if any(fnmatch.fnmatchcase(name, pattern) for name in names for pattern in patterns):
             is_included = line.startswith("!")
     return is_included
@@ -66,10 +65,10 @@ def copy_image(target: Path) -> Path:
     """Copies what the image has in /app."""
     for source, _ in copied_paths():
         for path in [ROOT / source] if (ROOT / source).is_file() else sorted((ROOT / source).rglob("*")):
-            name = str(path.relative_to(ROOT))
-            if path.is_file() and is_in_context(name):
-                (target / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(path, target / name)
+            relative_path = str(path.relative_to(ROOT))
+            if path.is_file() and is_in_context(relative_path):
+                (target / relative_path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, target / relative_path)
     return target
 
 
@@ -83,14 +82,14 @@ def with_default_values(text: str) -> str:
 
 
 def compose_file(name: str = "compose.yaml") -> dict[str, Any]:
-    result: dict[str, Any] = yaml.safe_load(with_default_values((ROOT / name).read_text()))
-    return result
+    document: dict[str, Any] = yaml.safe_load(with_default_values((ROOT / name).read_text()))
+    return document
 
 
 def service_environment(service: dict[str, Any]) -> dict[str, str]:
     """The environment of a service in the Compose file, without the variables of the image."""
-    example = (ROOT / f"{service['env_file']}.example").read_text()
-    pairs = [line.partition("=")[::2] for line in example.splitlines() if line and not line.startswith("#")]
+    example_text = (ROOT / f"{service['env_file']}.example").read_text()
+    pairs = [line.partition("=")[::2] for line in example_text.splitlines() if line and not line.startswith("#")]
     return {**dict(pairs), **service["environment"]}
 
 
@@ -109,7 +108,7 @@ NGINX_TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[{};]|[^\s{};'"
 
 def nginx_directives(*names: str) -> dict[str, list[list[str]]]:
     """The directives of nginx files by name, from all blocks; fails if a file is incomplete or lacks a semicolon."""
-    result: dict[str, list[list[str]]] = {}
+    directives: dict[str, list[list[str]]] = {}
     for name in names:
         text = re.sub(r"(?m)(?:^|\s)#.*$", "", (ROOT / "compose" / name).read_text())
         words: list[str] = []
@@ -120,12 +119,12 @@ def nginx_directives(*names: str) -> dict[str, list[list[str]]]:
                 depth += {"{": 1, "}": -1, ";": 0}[token]
                 if words:
                     assert token != "}", f"{name}: {words} ends without a semicolon"
-                    result.setdefault(words[0], []).append(words[1:])
+                    directives.setdefault(words[0], []).append(words[1:])
                 words = []
             else:
                 words.append(token.strip("'").replace("\\'", "'"))
         assert depth == 0 and not words, f"{name} is cut off"
-    return result
+    return directives
 
 
 def size_in_bytes(text: str) -> int:
@@ -134,11 +133,3 @@ def size_in_bytes(text: str) -> int:
     (35651584, 32768)
     """
     return int(text[:-1]) * {"k": 1024, "m": 1024**2}[text[-1]]
-
-
-def outer_environment(**variables: str) -> dict[str, str]:
-    """The environment without the settings of the test run."""
-    outer_variables = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "DJANGO_"))}
-    for name in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DEBUG", "ALLOWED_HOSTS"):
-        outer_variables.pop(name, None)
-    return {**outer_variables, **variables}

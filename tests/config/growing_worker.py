@@ -8,7 +8,7 @@ from celery import Celery
 from celery.signals import worker_process_shutdown
 
 from config import worker_pool
-from config.celery import app as product
+from config.celery import app as product_app
 from tests.config.stack import eventually
 
 worker_pool.IDLE_S = 0.2
@@ -18,7 +18,7 @@ END_FILE = OUTPUT_FILE.with_suffix(".end")
 
 app = Celery("growing", broker=os.environ["GROWING_BROKER"])
 for name in ("worker_pool", "task_acks_late", "task_reject_on_worker_lost", "worker_prefetch_multiplier"):
-    app.conf[name] = product.conf[name]
+    app.conf[name] = product_app.conf[name]
 app.conf.update(task_default_queue=os.environ["GROWING_QUEUE"], task_ignore_result=True)
 
 

@@ -34,17 +34,23 @@ def free_port() -> int:
         return port
 
 
-def environment(data: Path, port: int, **variables: str) -> dict[str, str]:
+def outer_environment(**variables: str) -> dict[str, str]:
+    """The environment without the settings of the test run, and with these variables."""
     outer_variables = {name: value for name, value in os.environ.items() if not name.startswith(("SVC_", "DJANGO_"))}
     for name in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DEBUG", "ALLOWED_HOSTS"):
         outer_variables.pop(name, None)
-    return {**outer_variables, "SVC_DATA_DIR": str(data), "SVC_PORT": str(port), "SVC_WEB_PROCESSES": "1", **variables}
+    return {**outer_variables, **variables}
 
 
-def manage(*arguments: str, env: dict[str, str], code: Path = ROOT, **options: Any) -> subprocess.CompletedProcess[str]:
+def environment(data_folder: Path, port: int, **variables: str) -> dict[str, str]:
+    settings = {"SVC_DATA_DIR": str(data_folder), "SVC_PORT": str(port), "SVC_WEB_PROCESSES": "1"}
+    return outer_environment(**{**settings, **variables})
+
+
+def manage(*arguments: str, env: dict[str, str], cwd: Path = ROOT, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "manage.py", *arguments],
-        cwd=code,
+        cwd=cwd,
         env=env,
         capture_output=True,
         text=True,
@@ -73,19 +79,19 @@ class StackResponse:
 class Stack:
     """A running `manage.py up`."""
 
-    code = ROOT
+    code_folder = ROOT
     """The project that runs."""
     command_prefix: Sequence[str] = ()
     """A command that runs the command after it, for example in another network namespace."""
 
-    def __init__(self, data: Path, **variables: str) -> None:
-        self.data = data
+    def __init__(self, data_folder: Path, **variables: str) -> None:
+        self.data_folder = data_folder
         self.port = free_port()
-        self.env = environment(data, self.port, **variables)
+        self.env = environment(data_folder, self.port, **variables)
         self.lines: list[str] = []
         self.seen_processes: dict[int, psutil.Process] = {}
         self.process: subprocess.Popen[str]
-        self.reader: threading.Thread
+        self.output_reader: threading.Thread
 
     @property
     def url(self) -> str:
@@ -94,18 +100,18 @@ class Stack:
     def start(self, *arguments: str) -> "Stack":
         self.process = subprocess.Popen(
             [*self.command_prefix, sys.executable, "manage.py", "up", *arguments],
-            cwd=self.code,
+            cwd=self.code_folder,
             env=self.env,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
         )
-        self.reader = threading.Thread(target=self._read, args=(self.process,), daemon=True)
-        self.reader.start()
+        self.output_reader = threading.Thread(target=self._read_output, args=(self.process,), daemon=True)
+        self.output_reader.start()
         return self
 
-    def _read(self, process: subprocess.Popen[str]) -> None:
+    def _read_output(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         with process.stdout:
             self.lines.extend(iter(process.stdout.readline, ""))
@@ -116,10 +122,10 @@ class Stack:
 
     def wait_for(self, pattern: str, timeout_s: float = DEFAULT_TIMEOUT_S) -> "re.Match[str]":
         try:
-            result: re.Match[str] = eventually(lambda: re.search(pattern, self.output), timeout_s)
+            match: re.Match[str] = eventually(lambda: re.search(pattern, self.output), timeout_s)
         except AssertionError as error:
             raise AssertionError(f"{pattern!r} {error}; the output was:\n{self.output[-3000:]}") from None
-        return result
+        return match
 
     def wait_until_up(self) -> "Stack":
         self.wait_for(r"Stop with Ctrl-C", START_TIMEOUT_S)
@@ -140,9 +146,9 @@ class Stack:
 
     def beat(self) -> psutil.Process:
         """The process of beat, a fork of the worker's parent."""
-        return psutil.Process(self.beat_id())
+        return psutil.Process(self.beat_pid())
 
-    def beat_id(self) -> int:
+    def beat_pid(self) -> int:
         """The process id in the log line of beat; 0 until it has started."""
         lines = [line for line in self.lines if "beat_started" in line]
         match = re.search(r"process\W+(\d+)", lines[-1]) if lines else None
@@ -182,14 +188,14 @@ class Stack:
     def call(self, method: str, path: str, body: Any = None, *, key: str, **headers: str) -> StackResponse:
         """Sends a request with this access key and returns the response."""
         all_headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", **headers}
-        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as link:
-            link.request(method, path, None if body is None else json.dumps(body), all_headers)
-            response = link.getresponse()
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
+            connection.request(method, path, None if body is None else json.dumps(body), all_headers)
+            response = connection.getresponse()
             return StackResponse(response.status, json.loads(response.read()))
 
-    def stop(self, number: int = signal.SIGINT) -> int:
+    def stop(self, signal_number: int = signal.SIGINT) -> int:
         self.record_processes()
-        self.process.send_signal(number)
+        self.process.send_signal(signal_number)
         return self.process.wait(60)
 
     def end(self) -> None:
@@ -202,4 +208,4 @@ class Stack:
             if process.is_running():
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
-        self.reader.join(10)
+        self.output_reader.join(10)

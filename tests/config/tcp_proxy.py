@@ -13,14 +13,14 @@ class _Relay(socketserver.BaseRequestHandler):
     server: "TcpProxy"
 
     def handle(self) -> None:
-        with socket.socket(socket.AF_UNIX) as target:
-            if not self.server.is_connected(self.request):
+        with socket.socket(socket.AF_UNIX) as server_socket:
+            if not self.server.register(self.request):
                 return
             with suppress(OSError):
-                target.connect(str(self.server.target))
-                return_thread = threading.Thread(target=_forward, args=(target, self.request), daemon=True)
+                server_socket.connect(str(self.server.socket_path))
+                return_thread = threading.Thread(target=_forward, args=(server_socket, self.request), daemon=True)
                 return_thread.start()
-                _forward(self.request, target)
+                _forward(self.request, server_socket)
                 return_thread.join()
 
 
@@ -38,19 +38,19 @@ class TcpProxy(socketserver.ThreadingTCPServer):
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, target: Path) -> None:
+    def __init__(self, socket_path: Path) -> None:
         self.port = free_port()
         super().__init__(("127.0.0.1", self.port), _Relay)
-        self.target = target
+        self.socket_path = socket_path
         self._is_disconnected = False
         self._connections: set[socket.socket] = set()
         self._lock = threading.Lock()
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
-    def is_connected(self, link: socket.socket) -> bool:
+    def register(self, connection: socket.socket) -> bool:
         """Registers the connection, so that `disconnect` closes it; returns whether it may be used."""
         with self._lock:
-            self._connections.add(link)
+            self._connections.add(connection)
             return not self._is_disconnected
 
     def shutdown_request(self, request: "socket.socket | tuple[bytes, socket.socket]") -> None:

@@ -22,7 +22,7 @@ from cryptography.fernet import Fernet, InvalidToken
 from psycopg import sql
 
 from config.runtime.embedded_servers import postgres_tool
-from tests.config.shared import ENCRYPTION_KEY, SIGNING_KEY, ComponentStarter, SharedServers
+from tests.config.shared_servers import ENCRYPTION_KEY, SIGNING_KEY, ComponentStarter, SharedServers
 from tests.config.stack import Stack, environment, eventually, free_port, manage
 
 pytestmark = pytest.mark.stack
@@ -47,24 +47,24 @@ class Service:
 @pytest.fixture(scope="module")
 def service(servers: SharedServers, start_component: ComponentStarter) -> Service:
     web_stack = start_component("web").wait_until_up()
-    set_password = manage("password", "admin", env=web_stack.env, input=ADMIN_PASSWORD + "\n")
-    assert set_password.returncode == 0, set_password.stderr
+    completed = manage("password", "admin", env=web_stack.env, input=ADMIN_PASSWORD + "\n")
+    assert completed.returncode == 0, completed.stderr
     key = manage("key", "admin", "drill", env=web_stack.env).stdout.strip()
     assert key.startswith("sb_")
-    return Service(servers, web_stack, key, signed_in_cookie(web_stack))
+    return Service(servers, web_stack, key, create_session_cookie(web_stack))
 
 
-def signed_in_cookie(web: Stack) -> str:
-    """The session cookie of a browser that signed in."""
-    jar = http.cookiejar.CookieJar()
-    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+def create_session_cookie(web: Stack) -> str:
+    """Signs in with a browser, and returns its session cookie."""
+    cookie_jar = http.cookiejar.CookieJar()
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(cookie_jar))
     with browser.open(web.url + "/login/") as page:
         match = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page.read().decode())
     assert match is not None
     form = {"csrfmiddlewaretoken": match.group(1), "login": "admin", "password": ADMIN_PASSWORD}
     with browser.open(web.url + "/login/", urllib.parse.urlencode(form).encode()) as page:
         assert page.status == 200
-    cookies = {cookie.name: cookie.value for cookie in jar}
+    cookies = {cookie.name: cookie.value for cookie in cookie_jar}
     return str(cookies["servicebase_session"])
 
 
@@ -85,25 +85,26 @@ def create_backup(service: Service, target: Path) -> Path:
 
 def table_contents(url: str) -> dict[str, tuple[int, str]]:
     """The row count and a hash of each table, and the position of each sequence."""
-    result = {}
-    with psycopg.connect(url) as link:
+    contents = {}
+    with psycopg.connect(url) as connection:
         sequences = "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = 'public'"
-        result.update({name: (last_value or 0, "") for name, last_value in link.execute(sequences).fetchall()})
+        contents.update({name: (last_value or 0, "") for name, last_value in connection.execute(sequences).fetchall()})
         tables = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
-        for (name,) in link.execute(tables).fetchall():
-            rows = link.execute(sql.SQL("SELECT t::text FROM {} t ORDER BY 1").format(sql.Identifier(name))).fetchall()
-            result[name] = (len(rows), hashlib.sha256(repr(rows).encode()).hexdigest())
-    return result
+        for (name,) in connection.execute(tables).fetchall():
+            query = sql.SQL("SELECT t::text FROM {} t ORDER BY 1").format(sql.Identifier(name))
+            rows = connection.execute(query).fetchall()
+            contents[name] = (len(rows), hashlib.sha256(repr(rows).encode()).hexdigest())
+    return contents
 
 
 def database_names(servers: SharedServers) -> set[str]:
-    with psycopg.connect(servers.postgres.url) as link:
-        return {name for (name,) in link.execute("SELECT datname FROM pg_database").fetchall()}
+    with psycopg.connect(servers.postgres.url) as connection:
+        return {name for (name,) in connection.execute("SELECT datname FROM pg_database").fetchall()}
 
 
 def test_backup_of_a_running_service_restores_into_a_fresh_folder(service: Service, folder: Path):  # X15
-    with psycopg.connect(service.servers.postgres.url) as link:  # recorded once a minute, so not in this backup
-        link.execute("UPDATE accounts_access_key SET last_used_at = now()")
+    with psycopg.connect(service.servers.postgres.url) as connection:  # recorded once a minute, so not in this backup
+        connection.execute("UPDATE accounts_access_key SET last_used_at = now()")
     contents_before = table_contents(service.servers.postgres.url)
     with continuous_reads(service):
         backup_file = create_backup(service, folder / "today.backup")
@@ -128,10 +129,10 @@ def test_backup_of_a_running_service_restores_into_a_fresh_folder(service: Servi
 def continuous_reads(service: Service) -> Iterator[list[int]]:
     """The statuses of requests that run during the block."""
     statuses: list[int] = []
-    stop = threading.Event()
+    stop_event = threading.Event()
 
     def request_repeatedly() -> None:
-        while not stop.is_set():
+        while not stop_event.is_set():
             statuses.append(me_status(service))
 
     reader = threading.Thread(target=request_repeatedly)
@@ -139,7 +140,7 @@ def continuous_reads(service: Service) -> Iterator[list[int]]:
     try:
         yield statuses
     finally:
-        stop.set()
+        stop_event.set()
         reader.join()
     assert statuses
 
@@ -147,12 +148,12 @@ def continuous_reads(service: Service) -> Iterator[list[int]]:
 @contextmanager
 def persistent_clients(service: Service) -> Iterator[None]:
     """Clients that reconnect as soon as they are disconnected."""
-    stop = threading.Event()
+    stop_event = threading.Event()
 
     def keep_connected() -> None:
-        while not stop.is_set():
-            with suppress(psycopg.OperationalError), psycopg.connect(service.servers.postgres.url) as link:
-                link.execute("SELECT pg_sleep(1)")
+        while not stop_event.is_set():
+            with suppress(psycopg.OperationalError), psycopg.connect(service.servers.postgres.url) as connection:
+                connection.execute("SELECT pg_sleep(1)")
 
     clients = [threading.Thread(target=keep_connected) for _ in range(4)]
     for client in clients:
@@ -160,7 +161,7 @@ def persistent_clients(service: Service) -> Iterator[None]:
     try:
         yield
     finally:
-        stop.set()
+        stop_event.set()
         for client in clients:
             client.join()
 
@@ -175,49 +176,49 @@ def me_status(service: Service) -> int:
             return error.code
 
 
-def test_backup_is_private_and_holds_no_secret_in_plain(service: Service, folder: Path):
+def test_backup_is_private_and_contains_no_plaintext_secret(service: Service, folder: Path):
     backup_file = create_backup(service, folder / "private.backup")
 
     assert backup_file.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in folder.iterdir()] == ["private.backup"]
-    script = sql_of_backup(backup_file)
+    backup_sql = sql_of_backup(backup_file)
     for table in ("accounts_access_key", "accounts_session", '"user"'):
-        assert f"COPY public.{table} " in script
-    assert service.key[:9] in script  # the prefix by which users recognize a key
+        assert f"COPY public.{table} " in backup_sql
+    assert service.key[:9] in backup_sql  # the prefix by which users recognize a key
     for secret in (ADMIN_PASSWORD, service.key, service.cookie, SIGNING_KEY, ENCRYPTION_KEY):
-        assert secret not in script
+        assert secret not in backup_sql
 
 
-def sql_of_backup(saved: Path) -> str:
+def sql_of_backup(file: Path) -> str:
     """The SQL that a reader of the backup file sees."""
-    completed = subprocess.run([postgres_tool("pg_restore"), "--file=-", str(saved)], capture_output=True, text=True)
+    completed = subprocess.run([postgres_tool("pg_restore"), "--file=-", str(file)], capture_output=True, text=True)
     assert completed.returncode == 0, completed.stderr
     return completed.stdout
 
 
 CLIENT_SECRET, CLAIM_CANARY = "client-secret-canary", "claim-canary@example.com"
-CONNECT_SCRIPT = """
+CREATE_CONNECTION_SCRIPT = """
 from sso.models import OidcSetting
 from system import encryption
-made = OidcSetting(
+setting = OidcSetting(
     name="Backed up", url_idp="https://idp.example.com", realm="acme", client_id="servicebase",
     redirect_uri={url!r} + "/sso/callback/", issuer="https://idp.example.com/realms/acme",
 )
-made.client_secret = encryption.encrypt({secret!r})
-made.save()
-made.client_secret = encryption.encrypt({secret!r} + "-later")
-made.save()
-made.store_claims({{"email": {claim!r}}})
+setting.client_secret = encryption.encrypt({secret!r})
+setting.save()
+setting.client_secret = encryption.encrypt({secret!r} + "-later")
+setting.save()
+setting.store_claims({{"email": {claim!r}}})
 """
 
 
 def test_provider_tokens_in_a_backup_require_the_key(service: Service, folder: Path):  # A56
-    code = CONNECT_SCRIPT.format(url=service.web.url, secret=CLIENT_SECRET, claim=CLAIM_CANARY)
-    completed = manage("shell", "-c", code, env=service.web.env)
+    script = CREATE_CONNECTION_SCRIPT.format(url=service.web.url, secret=CLIENT_SECRET, claim=CLAIM_CANARY)
+    completed = manage("shell", "-c", script, env=service.web.env)
     assert completed.returncode == 0, completed.stderr
-    script = sql_of_backup(create_backup(service, folder / "connected.backup"))
+    backup_sql = sql_of_backup(create_backup(service, folder / "connected.backup"))
 
-    (table_data,) = re.findall(r"^COPY public.oidc_setting .*?^\\\.$", script, re.DOTALL | re.MULTILINE)
+    (table_data,) = re.findall(r"^COPY public.oidc_setting .*?^\\\.$", backup_sql, re.DOTALL | re.MULTILINE)
     tokens = re.findall(r"gAAAA[\w=-]+", table_data)
     decrypted_tokens = {Fernet(ENCRYPTION_KEY).decrypt(token).decode() for token in tokens}
     assert decrypted_tokens == {f"{CLIENT_SECRET}-later", json.dumps({"email": CLAIM_CANARY})}
@@ -225,26 +226,26 @@ def test_provider_tokens_in_a_backup_require_the_key(service: Service, folder: P
         with pytest.raises(InvalidToken):
             Fernet(Fernet.generate_key()).decrypt(token)
     for secret in (CLIENT_SECRET, CLAIM_CANARY, ENCRYPTION_KEY):
-        assert secret not in script and base64.b64encode(secret.encode()).decode().rstrip("=") not in script
+        assert secret not in backup_sql and base64.b64encode(secret.encode()).decode().rstrip("=") not in backup_sql
 
 
 def test_restored_service_requires_its_key(service: Service, folder: Path):  # X15
-    code = CONNECT_SCRIPT.format(url=service.web.url, secret=CLIENT_SECRET, claim=CLAIM_CANARY)
+    script = CREATE_CONNECTION_SCRIPT.format(url=service.web.url, secret=CLIENT_SECRET, claim=CLAIM_CANARY)
     query = "OidcSetting.objects.filter(name='Backed up').last()"
     read_script = f"from sso.models import OidcSetting; print({query}.decrypted_client_secret)"
-    assert manage("shell", "-c", code, env=service.web.env).returncode == 0
+    assert manage("shell", "-c", script, env=service.web.env).returncode == 0
     backup_file = create_backup(service, folder / "with-secrets.backup")
     restored_environment = environment(folder / "restored", free_port(), SVC_SECRET_KEYS=ENCRYPTION_KEY)
     assert manage("restore", str(backup_file), env=restored_environment).returncode == 0
 
-    output_with_key = manage("shell", "-c", read_script, env=restored_environment)
-    output_without_key = manage(
+    run_with_key = manage("shell", "-c", read_script, env=restored_environment)
+    run_without_key = manage(
         "shell", "-c", read_script, env={**restored_environment, "SVC_SECRET_KEYS": Fernet.generate_key().decode()}
     )
 
-    assert output_with_key.stdout.splitlines()[-1] == f"{CLIENT_SECRET}-later"
-    assert output_without_key.returncode != 0 and "DecryptionFailed" in output_without_key.stderr
-    assert CLIENT_SECRET not in output_without_key.stdout + output_without_key.stderr
+    assert run_with_key.stdout.splitlines()[-1] == f"{CLIENT_SECRET}-later"
+    assert run_without_key.returncode != 0 and "DecryptionFailed" in run_without_key.stderr
+    assert CLIENT_SECRET not in run_without_key.stdout + run_without_key.stderr
 
 
 def with_flipped_bit(content: bytes) -> bytes:
@@ -299,29 +300,29 @@ def test_restore_replaces_a_running_service_and_keeps_the_old_data(service: Serv
         restore = manage("restore", str(backup_file), env=service.web.env)
 
     assert restore.returncode == 0, restore.stderr
-    former_database = re.search(r"The previous database is kept as (servicebase_until_\w+)\.", restore.stdout)
-    assert former_database is not None
+    match = re.search(r"The previous database is kept as (servicebase_until_\w+)\.", restore.stdout)
+    assert match is not None
     eventually(lambda: me_status(service) == 200, timeout_s=10)
     assert set(statuses) <= {200, 503}
-    now = service.servers.postgres.url
-    for url, expected in ((now, 0), (now.replace("@/servicebase?", f"@/{former_database.group(1)}?"), 1)):
-        with psycopg.connect(url) as link:
-            assert link.execute(count_query).fetchone() == (expected,)
-    with psycopg.connect(now) as link:
+    current_url = service.servers.postgres.url
+    for url, expected_count in ((current_url, 0), (current_url.replace("@/servicebase?", f"@/{match.group(1)}?"), 1)):
+        with psycopg.connect(url) as connection:
+            assert connection.execute(count_query).fetchone() == (expected_count,)
+    with psycopg.connect(current_url) as connection:
         # They count as older than every transaction of the new database.
-        assert link.execute("SELECT max(transaction::text) FROM sys_change").fetchone() == ("3",)
+        assert connection.execute("SELECT max(transaction::text) FROM sys_change").fetchone() == ("3",)
 
 
 def test_restored_database_keeps_its_sort_order(service: Service, folder: Path):
     backup_file = create_backup(service, folder / "sorted.backup")
     url = service.servers.postgres.url.replace("@/servicebase?", "@/sorted?")
-    kind = "SELECT encoding, datcollate, datlocprovider, datlocale FROM pg_database WHERE datname = %s"
-    with psycopg.connect(service.servers.postgres.url, autocommit=True) as link:
-        link.execute("CREATE DATABASE sorted TEMPLATE template0 ENCODING UTF8 LOCALE_PROVIDER libc LOCALE 'C'")
-        order_before = link.execute(kind, ["sorted"]).fetchone()
+    locale_query = "SELECT encoding, datcollate, datlocprovider, datlocale FROM pg_database WHERE datname = %s"
+    with psycopg.connect(service.servers.postgres.url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE sorted TEMPLATE template0 ENCODING UTF8 LOCALE_PROVIDER libc LOCALE 'C'")
+        locale_before = connection.execute(locale_query, ["sorted"]).fetchone()
 
         restore = manage("restore", str(backup_file), env={**service.web.env, "DATABASE_URL": url})
 
         assert restore.returncode == 0, restore.stderr
-        assert link.execute(kind, ["sorted"]).fetchone() == order_before
-        assert order_before != link.execute(kind, ["template1"]).fetchone()
+        assert connection.execute(locale_query, ["sorted"]).fetchone() == locale_before
+        assert locale_before != connection.execute(locale_query, ["template1"]).fetchone()

@@ -16,7 +16,7 @@ from tests.support.clocks import set_database_clock_back
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-INTERVALS = {name: timedelta(**{period: every}).total_seconds() for name, _, every, period in schedules.SCHEDULES}
+INTERVALS_S = {name: timedelta(**{period: every}).total_seconds() for name, _, every, period in schedules.SCHEDULES}
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def schedule_rows(transactional_db: Any) -> Any:
     """The stored schedules; each has just run."""
     schedules.update_schedules()
     PeriodicTask.objects.update(last_run_at=timezone.now())
-    return PeriodicTask.objects.filter(name__in=INTERVALS)
+    return PeriodicTask.objects.filter(name__in=INTERVALS_S)
 
 
 @pytest.fixture
@@ -44,22 +44,22 @@ def waiting_times_s(beat: LeaderScheduler) -> dict[str, float]:
     """The seconds until each task runs."""
     for _ in range(2):
         beat.tick()
-    return {event[2].name: event[0] - time.time() for event in scheduled_tasks(beat) if event[2].name in INTERVALS}
+    return {event[2].name: event[0] - time.time() for event in scheduled_tasks(beat) if event[2].name in INTERVALS_S}
 
 
-def overdue_tasks(beat: LeaderScheduler) -> set[str]:
+def delayed_tasks(beat: LeaderScheduler) -> set[str]:
     waits_s = waiting_times_s(beat)
-    assert waits_s.keys() == INTERVALS.keys()
-    return {name for name, wait_s in waits_s.items() if wait_s > INTERVALS[name] + 1}
+    assert waits_s.keys() == INTERVALS_S.keys()
+    return {name for name, wait_s in waits_s.items() if wait_s > INTERVALS_S[name] + 1}
 
 
 def test_task_waits_for_its_interval(beat: LeaderScheduler):
-    assert overdue_tasks(beat) == set()
+    assert delayed_tasks(beat) == set()
 
 
 def test_new_leader_ignores_the_clock_of_the_former_leader(schedule_rows: Any, beat: LeaderScheduler):
     set_database_clock_back(schedule_rows, "last_run_at")
-    assert overdue_tasks(beat) == set()
+    assert delayed_tasks(beat) == set()
 
 
 def test_clock_set_back_delays_no_task(beat: LeaderScheduler):
@@ -68,4 +68,4 @@ def test_clock_set_back_delays_no_task(beat: LeaderScheduler):
     scheduled_tasks(beat)[:] = [type(event)(event[0] + 3600, *event[1:]) for event in scheduled_tasks(beat)]
     for entry in beat.schedule.values():
         entry.last_run_at = entry.model.last_run_at = entry.model.last_run_at + timedelta(hours=1)
-    assert overdue_tasks(beat) == set()
+    assert delayed_tasks(beat) == set()

@@ -15,7 +15,7 @@ import redis
 from bench.soak.run import running_product
 from bench.soak.sign_ins import Browser, create_connection
 from tests.accounts.callers import basic_auth
-from tests.config.shared import SharedServers
+from tests.config.shared_servers import SharedServers
 from tests.config.stack import Stack, manage
 from tests.providers.hostile import HostileProvider
 
@@ -38,7 +38,7 @@ class Canaries:
     key: str
     secrets: dict[str, str] = field(default_factory=dict)
     refusals: list[str] = field(default_factory=list)
-    in_broker: str = ""
+    broker_text: str = ""
 
     def plant(self, name: str) -> str:
         self.secrets[name] = f"canary-{name.replace(' ', '-')}-7Zq"
@@ -51,8 +51,8 @@ class Canaries:
         return response.body
 
     def create(self, path: str, body: Any) -> dict[str, Any]:
-        result: dict[str, Any] = self.request("POST", f"/rest/v1/table/{path}", body)["data"][0]
-        return result
+        record: dict[str, Any] = self.request("POST", f"/rest/v1/table/{path}", body)["data"][0]
+        return record
 
 
 @pytest.fixture(scope="module")
@@ -60,21 +60,22 @@ def canaries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Canaries]:
     with running_product(tmp_path_factory.mktemp("canaries")) as (servers, stack):
         key = manage("key", "admin", "canary", env=stack.env).stdout.strip()
         canaries = Canaries(servers, stack, key, {"a key": key})
-        for fill in (plant_in_users, plant_in_single_sign_on, plant_in_columns, plant_in_documents, plant_in_urls):
-            fill(canaries)
+        for plant in (plant_in_users, plant_in_single_sign_on, plant_in_columns, plant_in_documents, plant_in_urls):
+            plant(canaries)
         yield canaries
 
 
 def plant_in_users(canaries: Canaries) -> None:
-    first_password = (canaries.stack.data / "secrets" / "admin-password").read_text().strip()
+    first_password = (canaries.stack.data_folder / "secrets" / "admin-password").read_text().strip()
     canaries.secrets["the first password"] = first_password
-    values = {"username": "admin", "password": first_password}
-    canaries.secrets["a key of a sign-in"] = canaries.request("POST", "/rest/v1/auth/login", values)["data"]["auth_key"]
+    credentials = {"username": "admin", "password": first_password}
+    login = canaries.request("POST", "/rest/v1/auth/login", credentials)
+    canaries.secrets["a key of a sign-in"] = login["data"]["auth_key"]
     wrong_password = canaries.plant("a wrong password")
-    canaries.request("POST", "/rest/v1/auth/login", {**values, "password": wrong_password})
-    header = basic_auth("admin", wrong_password)
-    canaries.secrets["a header"] = header["Authorization"].removeprefix("Basic ")
-    canaries.request("GET", "/api/me", **header)
+    canaries.request("POST", "/rest/v1/auth/login", {**credentials, "password": wrong_password})
+    headers = basic_auth("admin", wrong_password)
+    canaries.secrets["a header"] = headers["Authorization"].removeprefix("Basic ")
+    canaries.request("GET", "/api/me", **headers)
     canaries.request("GET", "/api/me", key=canaries.plant("a wrong key"))
     canaries.request("POST", "/rest/v1/table/user", {"login": "x" * 300, "password": canaries.plant("a new password")})
 
@@ -90,27 +91,27 @@ def plant_in_single_sign_on(canaries: Canaries) -> None:
         canaries.secrets["a session"] = browser.cookies["servicebase_session"]
         _, page = browser.get(f"/sso/callback/?code={canaries.plant('a code')}&state={canaries.plant('a state')}")
         canaries.refusals.append(page)
-    setting = "oidc_setting"
-    (created,) = canaries.request("GET", f"/rest/v1/table/{setting}")["data"]
-    secret = {"authorization_type": "code", "client_secret": canaries.plant("a client secret")}
-    record_path = f"/rest/v1/table/{setting}/{created['sys_id']}"
-    canaries.request("PATCH", record_path, {**secret, "realm": "../x"})
-    canaries.request("PATCH", record_path, {**secret, "colour": "red"})
-    canaries.request("PATCH", record_path, secret)
+    table = "oidc_setting"
+    (record,) = canaries.request("GET", f"/rest/v1/table/{table}")["data"]
+    payload = {"authorization_type": "code", "client_secret": canaries.plant("a client secret")}
+    record_path = f"/rest/v1/table/{table}/{record['sys_id']}"
+    canaries.request("PATCH", record_path, {**payload, "realm": "../x"})
+    canaries.request("PATCH", record_path, {**payload, "colour": "red"})
+    canaries.request("PATCH", record_path, payload)
     canaries.request("DELETE", record_path)
 
 
 def plant_in_columns(canaries: Canaries) -> None:
     """A secret column of a designed table."""
-    table = canaries.create("sys_db_table", {"name": "device", "label": "Device"})["sys_id"]
+    table_id = canaries.create("sys_db_table", {"name": "device", "label": "Device"})["sys_id"]
     for column in ({"name": "pin", "type": "password"}, {"name": "amount", "type": "integer"}):
-        canaries.create("sys_db_column", {"table": table, "label": "L", **column})
+        canaries.create("sys_db_column", {"table": table_id, "label": "L", **column})
     pin = canaries.plant("a secret column")
-    record = canaries.create("device", {"pin": pin})["sys_id"]
+    record_id = canaries.create("device", {"pin": pin})["sys_id"]
     canaries.request("POST", "/rest/v1/table/device", {"pin": pin, "amount": "many"})
-    canaries.request("PATCH", f"/rest/v1/table/device/{record}", {"pin": pin + " later"})
+    canaries.request("PATCH", f"/rest/v1/table/device/{record_id}", {"pin": pin + " later"})
     canaries.request("GET", f"/rest/v1/table/device?sysparm_query=pin={pin}")
-    canaries.request("DELETE", f"/rest/v1/table/device/{record}")
+    canaries.request("DELETE", f"/rest/v1/table/device/{record_id}")
 
 
 def plant_in_documents(canaries: Canaries) -> None:
@@ -123,15 +124,15 @@ def plant_in_documents(canaries: Canaries) -> None:
         "GET", f"/get_relevant_documents?collection_names=canaries&query={canaries.secrets['a question']}&k=no"
     )
     with paused_worker(canaries.stack):  # its messages stay in the broker
-        for doc_id in ("fourth", "fifth"):  # the worker has already asked for the first message
+        for doc_id in ("fourth", "fifth"):  # the worker has already received the first message
             canaries.request("POST", LOAD_PATH + doc_id, {**body, "wait": False})
-        canaries.in_broker = broker_contents(canaries.servers)
+        canaries.broker_text = broker_contents(canaries.servers)
     canaries.request("DELETE", "/delete_document_from_collection?collection_name=canaries&id_value=first")
 
 
 def plant_in_urls(canaries: Canaries) -> None:
     """Secrets that users enter into a URL or the form of another page by mistake."""
-    secret = canaries.plant("of an address")
+    secret = canaries.plant("a URL parameter")
     for path in ("/nowhere", "/rest/v1/table/task", "/login/", "/sso/callback/", "/healthz", "/admin/"):
         _, page = Browser(canaries.stack).get(f"{path}?password={secret}&token={secret}")
         canaries.refusals.append(page)
@@ -152,8 +153,8 @@ def paused_worker(stack: Stack) -> Iterator[None]:
 
 def broker_contents(servers: SharedServers) -> str:
     """The messages in the broker."""
-    with redis.Redis.from_url(servers.valkey.url) as link:
-        messages: list[Any] = link.lrange("servicebase", 0, -1)
+    with redis.Redis.from_url(servers.valkey.url) as connection:
+        messages: list[Any] = connection.lrange("servicebase", 0, -1)
     assert messages
     return "".join(str(message) + b64decode(json.loads(message)["body"]).decode() for message in messages)
 
@@ -167,11 +168,12 @@ def metrics_text(canaries: Canaries) -> str:
     return text
 
 
-def history_texts(servers: SharedServers) -> str:
-    with psycopg.connect(servers.postgres.url) as link:
-        tables = [row[0] for row in link.execute(HISTORY_TABLES_QUERY)]
-        assert len(tables) > 3
-        return "\n".join(str(link.execute(f"SELECT row_to_json(t)::text FROM {name} t").fetchall()) for name in tables)
+def history_text(servers: SharedServers) -> str:
+    with psycopg.connect(servers.postgres.url) as connection:
+        table_names = [row[0] for row in connection.execute(HISTORY_TABLES_QUERY)]
+        assert len(table_names) > 3
+        queries = [f"SELECT row_to_json(t)::text FROM {name} t" for name in table_names]
+        return "\n".join(str(connection.execute(query).fetchall()) for query in queries)
 
 
 def log_text(stack: Stack) -> str:
@@ -182,9 +184,9 @@ def log_text(stack: Stack) -> str:
 def test_logs_broker_metrics_history_and_errors_contain_no_secret(canaries: Canaries):
     places = {
         "log": log_text(canaries.stack),
-        "broker": canaries.in_broker,
+        "broker": canaries.broker_text,
         "metrics": metrics_text(canaries),
-        "histories": history_texts(canaries.servers),
+        "histories": history_text(canaries.servers),
         "refusals": "\n".join(canaries.refusals),
     }
 
@@ -197,7 +199,7 @@ def test_logs_broker_metrics_history_and_errors_contain_no_secret(canaries: Cana
 
 
 def test_files_contain_only_the_secrets_stored_there(canaries: Canaries):
-    data_folder = canaries.stack.data
+    data_folder = canaries.stack.data_folder
     contents_by_path = {
         path: path.read_bytes() for path in data_folder.rglob("*") if path.is_file() and path.parent.name != "secrets"
     }
@@ -206,7 +208,7 @@ def test_files_contain_only_the_secrets_stored_there(canaries: Canaries):
     leaks = {
         (name, str(path.relative_to(data_folder)))
         for name, secret in canaries.secrets.items()
-        for path, text in contents_by_path.items()
-        if secret.encode() in text
+        for path, content in contents_by_path.items()
+        if secret.encode() in content
     }
     assert leaks == set()

@@ -21,8 +21,9 @@ from config.runtime import up
 from system import errors
 from system.http import error_responses, request_body
 from tests.config import deployment
+from tests.config.stack import outer_environment
 
-KNOWN_VARIABLES = {row.metadata["name"] for row in fields(env.Environment)} | {*env.secret_names()}
+KNOWN_VARIABLES = {setting.metadata["name"] for setting in fields(env.Environment)} | {*env.secret_names()}
 PYTHON_VARIABLES = {"PATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -34,7 +35,7 @@ def instructions_of(keyword: str) -> list[deployment.Instruction]:
 
 
 def test_image_contains_only_locked_packages():
-    instructions = deployment.dockerfile()
+    instructions = deployment.dockerfile_instructions()
     run_commands = " && ".join(instruction.arguments for instruction in instructions if instruction.keyword == "RUN")
 
     assert run_commands.count(" install ") == 1
@@ -83,31 +84,31 @@ def test_every_package_of_the_product_is_copied():
 
 def test_image_runs_as_an_ordinary_user_without_a_shell():
     (user,) = instructions_of("USER")
-    (entry,), (command,) = instructions_of("ENTRYPOINT"), instructions_of("CMD")
+    (entrypoint,), (command,) = instructions_of("ENTRYPOINT"), instructions_of("CMD")
 
     assert user.arguments not in ("root", "0") and int(user.arguments.split(":")[0]) > 1000
-    assert entry.exec_form() == ["python", "manage.py"]
+    assert entrypoint.exec_form() == ["python", "manage.py"]
     assert command.exec_form() == ["up", "--only", "web"]
     assert [instruction.arguments for instruction in instructions_of("STOPSIGNAL")] == ["SIGTERM"]
 
 
 def test_image_sets_only_variables_that_exist():
-    values = deployment.image_environment()
+    variables = deployment.image_environment()
 
-    assert set(values) - PYTHON_VARIABLES <= KNOWN_VARIABLES
-    assert env.read({name: value for name, value in values.items() if name in KNOWN_VARIABLES}).is_production
+    assert set(variables) - PYTHON_VARIABLES <= KNOWN_VARIABLES
+    assert env.read({name: value for name, value in variables.items() if name in KNOWN_VARIABLES}).is_production
 
 
 def test_image_contents_are_enough_to_start(tmp_path: Path):
-    app = deployment.copy_image(tmp_path / "app")
-    values = {name: value for name, value in deployment.image_environment().items() if name != "PATH"}
+    app_folder = deployment.copy_image(tmp_path / "app")
+    image_variables = {name: value for name, value in deployment.image_environment().items() if name != "PATH"}
     secrets = {
         "SECRET_KEY": "T8vYp2-qLr5xWn9cZk3mJd7hBf4gQs6aEu1oRi0t",
         "SVC_SECRET_KEYS": Fernet.generate_key().decode(),
     }
     server_urls = {"DATABASE_URL": "postgresql://a@127.0.0.1:1/a", "REDIS_URL": "redis://127.0.0.1:1"}
-    wiring = {
-        **values,
+    variables = {
+        **image_variables,
         **secrets,
         **server_urls,
         "SVC_BASE_URL": "https://a.example.com",
@@ -116,8 +117,8 @@ def test_image_contents_are_enough_to_start(tmp_path: Path):
 
     completed = subprocess.run(
         [sys.executable, "manage.py", "check"],
-        cwd=app,
-        env=deployment.outer_environment(**wiring),
+        cwd=app_folder,
+        env=outer_environment(**variables),
         capture_output=True,
         text=True,
     )
@@ -127,19 +128,19 @@ def test_image_contents_are_enough_to_start(tmp_path: Path):
 
 
 def test_health_check_fails_without_a_response(tmp_path: Path):
-    (check,) = instructions_of("HEALTHCHECK")
-    program, *words = json.loads(check.arguments.partition(" CMD ")[2])
+    (instruction,) = instructions_of("HEALTHCHECK")
+    program, *arguments = json.loads(instruction.arguments.partition(" CMD ")[2])
 
-    result = subprocess.run(
-        [sys.executable, *words],
+    completed = subprocess.run(
+        [sys.executable, *arguments],
         cwd=ROOT,
-        env=deployment.outer_environment(SVC_PORT="1"),
+        env=outer_environment(SVC_PORT="1"),
         capture_output=True,
         text=True,
     )
 
     assert program == "python"
-    assert (result.returncode, result.stderr) == (1, "")
+    assert (completed.returncode, completed.stderr) == (1, "")
 
 
 # The services
@@ -147,8 +148,8 @@ def test_health_check_fails_without_a_response(tmp_path: Path):
 
 @pytest.fixture(scope="module")
 def services() -> dict[str, dict[str, Any]]:
-    result: dict[str, dict[str, Any]] = deployment.compose_file()["services"]
-    return result
+    services: dict[str, dict[str, Any]] = deployment.compose_file()["services"]
+    return services
 
 
 @pytest.fixture(scope="module")
@@ -156,39 +157,39 @@ def own_services(services: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any
     return {name: service for name, service in services.items() if service.get("image") == "servicebase"}
 
 
-def test_every_component_runs_and_web_twice(own_services: dict[str, dict[str, Any]]):
-    default = deployment.last_stage()[-1].exec_form()
-    commands = [service.get("command", default) for service in own_services.values()]
+def test_every_component_runs_once_and_web_twice(own_services: dict[str, dict[str, Any]]):
+    default_command = deployment.last_stage()[-1].exec_form()
+    commands = [service.get("command", default_command) for service in own_services.values()]
 
     assert all(command[:2] == ["up", "--only"] for command in commands)
-    assert sorted(command[2] for command in commands) == sorted([*up.PARTS, "web"])
+    assert sorted(command[2] for command in commands) == sorted([*up.COMPONENTS, "web"])
 
 
 def test_every_variable_of_every_service_exists_and_contains_no_secret(own_services: dict[str, dict[str, Any]]):
-    declared = deployment.compose_file()["secrets"]
+    declared_secrets = deployment.compose_file()["secrets"]
     for name, service in own_services.items():
-        values = deployment.service_environment(service)
-        assert set(values) <= KNOWN_VARIABLES, name
-        assert not set(values) & {
-            row.metadata["name"] for row in fields(env.Environment) if row.metadata["is_secret"]
+        variables = deployment.service_environment(service)
+        assert set(variables) <= KNOWN_VARIABLES, name
+        assert not set(variables) & {
+            setting.metadata["name"] for setting in fields(env.Environment) if setting.metadata["is_secret"]
         } - {"REDIS_URL"}
-        for path in (value for variable, value in values.items() if variable.endswith("_FILE")):
-            assert path.removeprefix("/run/secrets/") in set(service["secrets"]) & set(declared)
+        for path in (value for variable, value in variables.items() if variable.endswith("_FILE")):
+            assert path.removeprefix("/run/secrets/") in set(service["secrets"]) & set(declared_secrets)
 
 
 def test_web_hosts_drain_requests_and_trust_only_the_proxy(
     own_services: dict[str, dict[str, Any]], services: dict[str, dict[str, Any]]
 ):
-    proxy = services["proxy"]["networks"]["inside"]["ipv4_address"]
-    hosts = dict(pair.split(":") for pair in services["proxy"]["extra_hosts"])
+    proxy_address = services["proxy"]["networks"]["inside"]["ipv4_address"]
+    hosts = dict(host_entry.split(":") for host_entry in services["proxy"]["extra_hosts"])
     (subnet,) = deployment.compose_file()["networks"]["inside"]["ipam"]["config"]
     for name, address in hosts.items():
         assert own_services[name]["networks"]["inside"]["ipv4_address"] == address
         assert int(own_services[name]["stop_grace_period"].removesuffix("s")) > up.DRAIN_S
     for service in own_services.values():
-        assert deployment.service_environment(service)["SVC_TRUSTED_PROXIES"] == proxy
+        assert deployment.service_environment(service)["SVC_TRUSTED_PROXIES"] == proxy_address
     network = ipaddress.ip_network(subnet["subnet"])
-    assert all(ipaddress.ip_address(address) in network for address in (*hosts.values(), proxy))
+    assert all(ipaddress.ip_address(address) in network for address in (*hosts.values(), proxy_address))
 
 
 def test_servers_have_volumes_and_an_internal_network(services: dict[str, dict[str, Any]]):
@@ -211,13 +212,13 @@ def test_created_secrets_are_valid_in_production(tmp_path: Path, own_services: d
     folder = tmp_path / "compose" / "secrets"
     secrets_before = {path.name: path.read_text() for path in folder.iterdir()}
 
-    values = {**deployment.image_environment(), **deployment.service_environment(own_services["web-1"])}
-    settings = env.read({name: value.replace("/run/secrets", str(folder)) for name, value in values.items()})
+    variables = {**deployment.image_environment(), **deployment.service_environment(own_services["web-1"])}
+    environment = env.read({name: value.replace("/run/secrets", str(folder)) for name, value in variables.items()})
 
-    production_checks.refuse_unsafe_settings(settings)
-    assert settings.is_production and [Fernet(key) for key in settings.secret_keys]
-    assert settings.database_url and urlsplit(settings.database_url).password == secrets_before["database_password"]
-    assert settings.admin_password == secrets_before["admin_password"]
+    production_checks.refuse_unsafe_settings(environment)
+    assert environment.is_production and [Fernet(key) for key in environment.secret_keys]
+    assert urlsplit(environment.database_url or "").password == secrets_before["database_password"]
+    assert environment.admin_password == secrets_before["admin_password"]
     assert folder.stat().st_mode & 0o077 == 0
     assert set(deployment.compose_file()["secrets"]) == set(secrets_before)
     assert all(value not in completed.stdout for value in secrets_before.values())
@@ -241,29 +242,29 @@ def proxy() -> dict[str, list[list[str]]]:
 
 
 def test_proxy_has_the_limits_of_the_service(proxy: dict[str, list[list[str]]]):
-    ((number, buffer),) = proxy["large_client_header_buffers"]
-    ((largest,),) = proxy["client_max_body_size"]
+    ((buffer_count, buffer_size),) = proxy["large_client_header_buffers"]
+    ((max_body_size,),) = proxy["client_max_body_size"]
 
-    assert int(number) * deployment.size_in_bytes(buffer) == up.MAX_HEADER_BYTES
-    assert deployment.size_in_bytes(largest) == request_body.MAX_DRAIN_BYTES
+    assert int(buffer_count) * deployment.size_in_bytes(buffer_size) == up.MAX_HEADER_BYTES
+    assert deployment.size_in_bytes(max_body_size) == request_body.MAX_DRAIN_BYTES
     assert proxy["underscores_in_headers"] == [["off"]]
     assert proxy["proxy_request_buffering"] == [["on"]]
 
 
 def test_proxy_forwards_client_address_and_scheme(proxy: dict[str, list[list[str]]]):
-    values = dict(proxy["proxy_set_header"])
+    headers = dict(proxy["proxy_set_header"])
 
-    assert values["X-Forwarded-For"] == "$remote_addr"
-    assert values["X-Forwarded-Proto"] == "$scheme"
-    assert values["Host"] == "$http_host"
+    assert headers["X-Forwarded-For"] == "$remote_addr"
+    assert headers["X-Forwarded-Proto"] == "$scheme"
+    assert headers["Host"] == "$http_host"
 
 
 def test_proxy_uses_every_web_host_and_retries_on_another(
     proxy: dict[str, list[list[str]]], services: dict[str, dict[str, Any]]
 ):
-    upstream = {words[0].removesuffix(":8000") for words in proxy["server"] if words}
+    upstream_hosts = {words[0].removesuffix(":8000") for words in proxy["server"] if words}
 
-    assert upstream == {pair.split(":")[0] for pair in services["proxy"]["extra_hosts"]}
+    assert upstream_hosts == {host_entry.split(":")[0] for host_entry in services["proxy"]["extra_hosts"]}
     assert proxy["proxy_next_upstream"] == [["error", "timeout"]]
     mounted_paths = {volume.split(":")[0].removeprefix("./") for volume in services["proxy"]["volumes"]}
     assert mounted_paths == {"compose/nginx.conf", "compose/service.conf", "compose/errors.conf"}

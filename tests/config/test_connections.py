@@ -53,12 +53,12 @@ def test_connection_is_closed_with_its_thread(disabled_garbage_collection: None)
     """The web server ends idle threads and starts new ones."""
     pids: list[int] = []
 
-    def query_and_signal() -> None:
+    def record_backend_pid() -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_backend_pid()")
             pids.append(cursor.fetchone()[0])
 
-    thread = Thread(target=query_and_signal)
+    thread = Thread(target=record_backend_pid)
     thread.start()
     thread.join()
 
@@ -70,6 +70,6 @@ def test_connection_is_closed_with_its_thread(disabled_garbage_collection: None)
     eventually(lambda: not connection_exists(), timeout_s=10)
 
 
-def test_check_sends_no_query(django_assert_num_queries: Any):
+def test_connection_check_sends_no_query(django_assert_num_queries: Any):
     with django_assert_num_queries(0):
         assert connection.is_usable()

@@ -8,8 +8,8 @@ DATABASE_URL = "postgresql://me@db.example.com/records"
 
 
 def options_of(url: str, process: str = "web") -> dict[str, str]:
-    result: dict[str, str] = connections.database_entry(url, process)["OPTIONS"]
-    return result
+    options: dict[str, str] = connections.database_entry(url, process)["OPTIONS"]
+    return options
 
 
 @pytest.mark.parametrize("process", ["web", "worker", "beat"])
@@ -26,12 +26,12 @@ def test_web_request_waits_no_longer_than_two_seconds_to_connect():
 
 
 def test_only_web_server_threads_keep_their_connection():
-    ages = {
+    max_ages = {
         process: connections.database_entry(DATABASE_URL, process)["CONN_MAX_AGE"]
         for process in ("web", "worker", "command")
     }
 
-    assert ages == {"web": None, "worker": 0, "command": 0}
+    assert max_ages == {"web": None, "worker": 0, "command": 0}
 
 
 def test_interactive_commands_have_no_timeout():

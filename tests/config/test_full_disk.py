@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.skipif(sys.platform != "linux", rea
 
 DISK_SIZE_MB = 400
 INODE_COUNT = 10_000
-LOG_FILLING_STATEMENT = """
+FILL_LOG_SCRIPT = """
 from django.db import connection
 from config.runtime.embedded_servers import NEXT_WAL_FILE_SQL
 for number in range({}):
@@ -50,10 +50,10 @@ def stack(small_disk: Path) -> Iterator[Stack]:
 def fill_disk(path: Path) -> None:
     """Uses all space of the disk."""
     block = bytes(1024 * 1024)
-    with path.open("ab", buffering=0) as target:
+    with path.open("ab", buffering=0) as file:
         while block:
             try:
-                target.write(block)
+                file.write(block)
             except OSError:
                 block = block[: len(block) // 2]
 
@@ -78,22 +78,22 @@ def create_task(stack: Stack, key: str) -> int:
 
 def test_reads_and_probes_work_on_a_full_disk(stack: Stack, small_disk: Path):
     key = manage("key", "admin", "test", env=stack.env).stdout.strip()
-    processes_before = web_process_ids(stack)
+    pids_before = web_process_ids(stack)
 
     fill_disk(small_disk / "filler")
-    assert manage("shell", "-c", LOG_FILLING_STATEMENT.format(2), env=stack.env).returncode == 0
+    assert manage("shell", "-c", FILL_LOG_SCRIPT.format(2), env=stack.env).returncode == 0
 
-    counts: Counter[tuple[str, int]] = Counter()
+    status_counts: Counter[tuple[str, int]] = Counter()
     for _ in range(20):
         fill_disk(small_disk / "filler")  # repeatedly, because the servers free some space in between
         for path in ("/healthz", "/readyz", "/login/", "/static/servicebase/logo.svg"):
-            counts[path, stack.get(path)] += 1
+            status_counts[path, stack.get(path)] += 1
         # Each method has its own metrics, which need space in their files.
         for method in ("GET", "PUT", "PATCH", "DELETE", "OPTIONS"):
-            counts[method, stack.call(method, "/api/me", {}, key=key).status] += 1
-        counts["POST", create_task(stack, key)] += 1
-    assert web_process_ids(stack) == processes_before
-    assert counts == {
+            status_counts[method, stack.call(method, "/api/me", {}, key=key).status] += 1
+        status_counts["POST", create_task(stack, key)] += 1
+    assert web_process_ids(stack) == pids_before
+    assert status_counts == {
         ("/healthz", 200): 20,
         ("/readyz", 200): 20,
         ("/login/", 200): 20,
@@ -108,19 +108,19 @@ def test_reads_and_probes_work_on_a_full_disk(stack: Stack, small_disk: Path):
 
     (small_disk / "filler").unlink()
     eventually(lambda: create_task(stack, key) == 201)
-    assert web_process_ids(stack) == processes_before
+    assert web_process_ids(stack) == pids_before
 
 
-def test_postgresql_without_space_for_its_log_starts_again_when_space_is_free(stack: Stack, small_disk: Path):
-    processes_before = web_process_ids(stack)
+def test_postgresql_without_space_for_its_log_restarts_when_space_is_free(stack: Stack, small_disk: Path):
+    pids_before = web_process_ids(stack)
     fill_disk(small_disk / "filler")
-    assert manage("shell", "-c", LOG_FILLING_STATEMENT.format(20), env=stack.env).returncode == 1  # more than are free
+    assert manage("shell", "-c", FILL_LOG_SCRIPT.format(20), env=stack.env).returncode == 1  # more than are free
     stack.wait_for(r"postgres stopped \(.*\) and will restart in 4 s")
     assert [stack.get(path) for path in ("/healthz", "/readyz", "/static/servicebase/logo.svg")] == [200, 503, 200]
 
     (small_disk / "filler").unlink()
     eventually(lambda: stack.get("/readyz") == 200)
-    assert web_process_ids(stack) == processes_before
+    assert web_process_ids(stack) == pids_before
 
 
 def test_sigterm_stops_cleanly_on_a_full_disk(stack: Stack, small_disk: Path):

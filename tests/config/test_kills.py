@@ -10,7 +10,7 @@ from bench.soak import kills
 from bench.soak.kills import Kill, KillInjector
 from bench.soak.run import SoakResult, run_soak, running_product
 from bench.soak.tally import Tally
-from tests.config.shared import SharedServers
+from tests.config.shared_servers import SharedServers
 from tests.config.stack import Stack, eventually
 from tests.support.nightly import choose_seed, scaled_count
 
@@ -26,14 +26,14 @@ POSTGRES_KILLS, WORKER_KILLS = 50, 200
 class RunningStack:
     servers: SharedServers
     stack: Stack
-    kills: KillInjector | None = None
+    injector: KillInjector | None = None
 
     def soak_with(self, kill: Kill, kill_count: int, interval_s: float) -> SoakResult:
         seed = choose_seed()
 
-        def make_kills(servers: SharedServers, stack: Stack, tally: Tally) -> KillInjector:
-            self.kills = KillInjector(servers, stack, tally, kill, seed)
-            return self.kills
+        def create_injector(servers: SharedServers, stack: Stack, tally: Tally) -> KillInjector:
+            self.injector = KillInjector(servers, stack, tally, kill, seed)
+            return self.injector
 
         return run_soak(
             self.servers,
@@ -42,7 +42,7 @@ class RunningStack:
             duration_s=MAX_DURATION_S,
             fault_interval_s=interval_s,
             max_faults=kill_count,
-            injector_class=make_kills,
+            injector_factory=create_injector,
         )
 
 
@@ -56,8 +56,8 @@ def assert_intact(running_stack: RunningStack, result: SoakResult, kill_count: i
     assert result.tally.errors == []
     assert len(result.fault_lines) == kill_count
     assert all(workload.acknowledged_write_count and workload.deferred_names for workload in result.workloads)
-    assert running_stack.kills is not None
-    eventually(lambda: running_stack.kills and running_stack.kills.orphans() == [])
+    assert running_stack.injector is not None
+    eventually(lambda: running_stack.injector and running_stack.injector.orphans() == [])
     assert running_stack.stack.get("/readyz") == 200
     assert running_stack.stack.stop() == 0
     eventually(lambda: running_stack.stack.leftover_processes() == [])

@@ -33,12 +33,13 @@ START_COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("part", START_COMMANDS)
-def test_rarely_used_libraries_are_not_imported_at_start(part: str):
-    command = f"{START_COMMANDS[part]}; import sys; print([name for name in {HEAVY_PACKAGES!r} if name in sys.modules])"
+@pytest.mark.parametrize("component", START_COMMANDS)
+def test_rarely_used_libraries_are_not_imported_at_start(component: str):
+    check = f"print([name for name in {HEAVY_PACKAGES!r} if name in sys.modules])"
+    code = f"{START_COMMANDS[component]}; import sys; {check}"
     environ = {**os.environ, "DJANGO_SETTINGS_MODULE": "config.settings"}
     completed = subprocess.run(
-        [sys.executable, "-c", command], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=120
     )
 
     assert completed.stdout.strip() == "[]", completed.stdout + completed.stderr

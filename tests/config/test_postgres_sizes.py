@@ -36,12 +36,12 @@ def test_default_sizes_stay_within_the_bounds_on_any_machine():
 
 
 def test_memory_limit_of_a_container_is_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    machine = postgres_sizes.available_memory_bytes()
+    machine_memory_bytes = postgres_sizes.available_memory_bytes()
     (tmp_path / "max").write_text("max\n")
     (tmp_path / "limit").write_text(f"{300 * MB}\n")
 
     monkeypatch.setattr(postgres_sizes, "CGROUP_LIMITS", (tmp_path / "max", tmp_path / "missing"))
-    assert postgres_sizes.available_memory_bytes() >= machine
+    assert postgres_sizes.available_memory_bytes() >= machine_memory_bytes
     monkeypatch.setattr(postgres_sizes, "CGROUP_LIMITS", (tmp_path / "max", tmp_path / "limit"))
     assert postgres_sizes.available_memory_bytes() == 300 * MB
 
@@ -59,6 +59,6 @@ def test_running_server_uses_the_sizes():
         cursor.execute("SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", [["shared_buffers", "work_mem"]])
         settings = dict(cursor.fetchall())
 
-    expected = postgres_sizes.default_sizes(postgres_sizes.available_memory_bytes(), 0)
-    assert int(settings["shared_buffers"]) * 8 // 1024 == int(expected["shared_buffers"].removesuffix("MB"))
-    assert int(settings["work_mem"]) // 1024 == int(expected["work_mem"].removesuffix("MB"))
+    expected_sizes = postgres_sizes.default_sizes(postgres_sizes.available_memory_bytes(), 0)
+    assert int(settings["shared_buffers"]) * 8 // 1024 == int(expected_sizes["shared_buffers"].removesuffix("MB"))
+    assert int(settings["work_mem"]) // 1024 == int(expected_sizes["work_mem"].removesuffix("MB"))

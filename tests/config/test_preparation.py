@@ -27,10 +27,10 @@ def prepared_database(settings: Any) -> None:
 
 def is_prepared_again() -> bool:
     """Whether a start prepares the database again, which restores a deleted row."""
-    row = Property.objects.filter(name="svc.welcome_page.url")
-    row.delete()
+    rows = Property.objects.filter(name="svc.welcome_page.url")
+    rows.delete()
     call_command("prepare", "--if-changed")
-    return row.exists()
+    return rows.exists()
 
 
 def test_nothing_is_prepared_when_nothing_has_changed():
@@ -61,19 +61,19 @@ def test_changed_setting_causes_preparation(changes: dict[str, Any], settings: A
     assert is_prepared_again()
 
 
-def test_other_packages_cause_preparation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_changed_packages_cause_preparation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(preparation.sysconfig, "get_path", lambda name: str(tmp_path))  # type: ignore[attr-defined]
 
     assert is_prepared_again()
 
 
-def test_another_pgvector_causes_preparation(monkeypatch: pytest.MonkeyPatch):
+def test_changed_pgvector_version_causes_preparation(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(preparation, "vector_version", lambda: (9, 9))
 
     assert is_prepared_again()
 
 
-def test_other_migrations_cause_preparation():
+def test_changed_migrations_cause_preparation():
     """For example a database that newer code migrated."""
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('system', '9999_later', now())")

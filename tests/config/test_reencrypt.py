@@ -27,11 +27,11 @@ HASHED_COLUMNS = {("user", "password"), ("accounts_access_key", "digest")}
 
 @pytest.fixture(autouse=True)
 def use_keys(settings: Any) -> Any:
-    def use_keys_now(*names: str) -> None:
+    def set_keys(*names: str) -> None:
         settings.SECRET_ENCRYPTION_KEYS = list(names)
 
-    use_keys_now(OLD_KEY)
-    return use_keys_now
+    set_keys(OLD_KEY)
+    return set_keys
 
 
 def reencrypt() -> str:
@@ -40,7 +40,7 @@ def reencrypt() -> str:
     return output.getvalue()
 
 
-def connection_with_secrets() -> OidcSetting:
+def create_connection_with_secrets() -> OidcSetting:
     setting = make_connection(client_secret=encryption.encrypt("secret-of-client"))
     setting.store_claims({"sub": "1"})
     return setting
@@ -48,25 +48,25 @@ def connection_with_secrets() -> OidcSetting:
 
 class TestProductTables:
     def test_secrets_of_product_tables_can_be_read_with_only_the_new_key(self, use_keys: Any, bob: User):
-        setting = connection_with_secrets()
+        setting = create_connection_with_secrets()
         session = ProviderSession.begin(bob, setting, {"iss": "https://i", "sub": "s"}, "id-token")
-        version, history_count = setting.refreshed().sys_version, setting.history.count()
+        version_before, history_count_before = setting.refreshed().sys_version, setting.history.count()
         use_keys(NEW_KEY, OLD_KEY)
-        message = reencrypt()
+        output = reencrypt()
         use_keys(NEW_KEY)
 
         setting = OidcSetting.objects.get()
         assert (setting.decrypted_client_secret, setting.last_sign_in_claims) == ("secret-of-client", {"sub": "1"})
         session.refresh_from_db()
         assert session.token_hint == "id-token"
-        assert "oidc_setting.client_secret: 1 of 1 re-encrypted." in message
-        assert "secret-of-client" not in message
-        assert (setting.sys_version, setting.history.count()) == (version, history_count), (
+        assert "oidc_setting.client_secret: 1 of 1 re-encrypted." in output
+        assert "secret-of-client" not in output
+        assert (setting.sys_version, setting.history.count()) == (version_before, history_count_before), (
             "the history has no new entry"
         )
 
     def test_second_run_changes_nothing(self, use_keys: Any):
-        connection_with_secrets()
+        create_connection_with_secrets()
         use_keys(NEW_KEY, OLD_KEY)
         reencrypt()
         row_before = OidcSetting.objects.values().get()
@@ -75,7 +75,7 @@ class TestProductTables:
         assert OidcSetting.objects.values().get() == row_before
 
     def test_undecryptable_values_are_reported_and_kept(self, use_keys: Any):
-        first_setting = connection_with_secrets()
+        first_setting = create_connection_with_secrets()
         use_keys(OTHER_KEY)
         second_setting = make_connection(name="Second", realm="two", client_secret=encryption.encrypt("of-second"))
         secret_before = OidcSetting.objects.values_list("client_secret", flat=True).get(pk=second_setting.pk)
@@ -85,20 +85,18 @@ class TestProductTables:
             call_command("reencrypt", stdout=output, stderr=output)
         use_keys(NEW_KEY)
 
-        assert (
-            f"oidc_setting.client_secret: cannot be decrypted with any key: {second_setting.pk}." in output.getvalue()
-        )
+        assert f"oidc_setting.client_secret: no key can decrypt these rows: {second_setting.pk}." in output.getvalue()
         assert first_setting.refreshed().decrypted_client_secret == "secret-of-client"
         assert second_setting.refreshed().client_secret == secret_before
 
     def test_concurrent_changes_are_kept(self, use_keys: Any, monkeypatch: Any):
-        setting = connection_with_secrets()
+        setting = create_connection_with_secrets()
         use_keys(NEW_KEY, OLD_KEY)
         rotate = encryption.rotate
 
-        def encrypt_after_change(stored: str) -> str:
+        def encrypt_after_change(stored_secret: str) -> str:
             OidcSetting.objects.update(client_secret=encryption.encrypt("set just now"))
-            return rotate(stored)
+            return rotate(stored_secret)
 
         monkeypatch.setattr(encryption, "rotate", encrypt_after_change)
         reencrypt()
@@ -113,28 +111,28 @@ class TestProductTables:
         reencrypt()
         use_keys(NEW_KEY)
 
-        assert {provider_session.token_hint for provider_session in ProviderSession.objects.all()} == {
+        assert {session.token_hint for session in ProviderSession.objects.all()} == {
             f"token-{number}" for number in range(5)
         }
 
     def test_every_secret_column_is_hashed_or_reencrypted(self):
-        secret = {
+        unencrypted_secret_columns = {
             (model._meta.db_table, column)
             for model in apps.get_models()
             if issubclass(model, Record)
             for column in model.secret_columns - model.encrypted_columns
         }
 
-        assert secret == HASHED_COLUMNS
+        assert unencrypted_secret_columns == HASHED_COLUMNS
 
 
 class TestDesignedTables:
     @pytest.fixture(autouse=True)
-    def devices(self, db: None) -> None:
+    def create_devices(self, db: None) -> None:
         table("device")
         field("device", "token", "secret")
         table("laptop", parent="device")
-        field("laptop", "contains", "secret")  # the name of a look-up of the frame's
+        field("laptop", "contains", "secret")  # also the name of a Django lookup
         for name in ("device", "laptop"):
             open_table(name)
 
@@ -151,12 +149,12 @@ class TestDesignedTables:
         data_of(api(bob).post("laptop", {"token": "of-laptop", "contains": "pin"}))
         rows_before = query_rows("SELECT sys_id, sys_version, sys_updated_at FROM records.device ORDER BY sys_id")
         use_keys(NEW_KEY, OLD_KEY)
-        message = reencrypt()
+        output = reencrypt()
         use_keys(NEW_KEY)
 
         assert self.tokens() == {"token-0", "token-1", "token-2", "of-laptop"}
         assert [encryption.decrypt(value) for (value,) in query_rows("SELECT contains FROM records.laptop")] == ["pin"]
-        assert "device.token: 4 of 4 re-encrypted." in message and "laptop.contains: 1 of 1" in message
+        assert "device.token: 4 of 4 re-encrypted." in output and "laptop.contains: 1 of 1" in output
         assert (
             query_rows("SELECT sys_id, sys_version, sys_updated_at FROM records.device ORDER BY sys_id") == rows_before
         )

@@ -27,7 +27,7 @@ UNSAFE_SETTINGS = [  # the changed settings, and the message of the refusal
     ({"SVC_ALLOW_HTTP_IDP": "1"}, "SVC_ALLOW_HTTP_IDP is only for development"),
     ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS must list host names in production"),
     ({"ALLOWED_HOSTS": "service.example.com,*"}, "ALLOWED_HOSTS must list host names in production"),
-    ({"SVC_HOST": "0.0.0.0", "SVC_BASE_URL": ""}, "SVC_BASE_URL or ALLOWED_HOSTS must be set in production"),
+    ({"SVC_HOST": "0.0.0.0", "SVC_BASE_URL": ""}, "SVC_BASE_URL or ALLOWED_HOSTS must be set if SVC_HOST is 0.0.0.0"),
     ({"SECRET_KEY": ""}, "SECRET_KEY must be set to at least 32 random characters"),
     ({"SECRET_KEY": "short"}, "SECRET_KEY must be set to at least 32 random characters"),
     ({"SECRET_KEY": "ab" * 32}, "SECRET_KEY must be set to at least 32 random characters"),
@@ -39,9 +39,9 @@ UNSAFE_SETTINGS = [  # the changed settings, and the message of the refusal
 ]
 
 
-def refusal_of(command: str, data: Path, **variables: str) -> str:
+def refusal_of(command: str, data_folder: Path, **variables: str) -> str:
     """The message of a refused start."""
-    completed = manage(*command.split(), env=environment(data, free_port(), **variables))
+    completed = manage(*command.split(), env=environment(data_folder, free_port(), **variables))
     assert completed.returncode == 1
     assert "Traceback" not in completed.stdout + completed.stderr
     assert completed.stderr.startswith("servicebase: ") and len(completed.stderr.splitlines()) == 1, completed.stderr
@@ -66,14 +66,14 @@ def test_malformed_keys_are_refused(tmp_path: Path):
 
 
 def test_common_first_password_is_refused_in_production(tmp_path: Path):
-    embedded = {**SAFE_SETTINGS, "DATABASE_URL": "", "REDIS_URL": "", "SVC_ALLOW_EMBEDDED": "1"}
+    embedded_settings = {**SAFE_SETTINGS, "DATABASE_URL": "", "REDIS_URL": "", "SVC_ALLOW_EMBEDDED": "1"}
 
-    message = refusal_of("prepare", tmp_path, **embedded, SVC_ADMIN_PASSWORD="password123")
+    message = refusal_of("prepare", tmp_path, **embedded_settings, SVC_ADMIN_PASSWORD="password123")
 
     assert "SVC_ADMIN_PASSWORD cannot be used: This password is too common." in message
 
     message = refusal_of(
-        "prepare", tmp_path, **embedded, SVC_ADMIN_LOGIN="head.office", SVC_ADMIN_PASSWORD="head.office1"
+        "prepare", tmp_path, **embedded_settings, SVC_ADMIN_LOGIN="head.office", SVC_ADMIN_PASSWORD="head.office1"
     )
 
     assert "SVC_ADMIN_PASSWORD cannot be used: The password is too similar to the login." in message
@@ -111,7 +111,7 @@ def test_read_only_folder_is_refused(tmp_path: Path):
 
 @pytest.mark.parametrize("command", ["up", "prepare"])
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("files", "message"),
     [
         ({"notes.txt": "mine"}, "is damaged: it contains files but no PostgreSQL cluster. Move it away and restore"),
         (
@@ -121,16 +121,16 @@ def test_read_only_folder_is_refused(tmp_path: Path):
     ],
 )
 def test_folder_with_other_data_is_refused_and_not_changed(
-    content: dict[str, str], message: str, command: str, tmp_path: Path
+    files: dict[str, str], message: str, command: str, tmp_path: Path
 ):
     cluster = tmp_path / "postgres"
     cluster.mkdir()
-    for name, text in content.items():
+    for name, text in files.items():
         (cluster / name).write_text(text)
 
     assert message in refusal_of(command, tmp_path)
 
-    assert {path.name: path.read_text() for path in cluster.iterdir()} == content
+    assert {path.name: path.read_text() for path in cluster.iterdir()} == files
 
 
 def test_incomplete_cluster_of_an_interrupted_start_is_replaced(tmp_path: Path):
@@ -147,7 +147,7 @@ def used_data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     stack = Stack(tmp_path_factory.mktemp("used")).start().wait_until_up()
     assert stack.stop() == 0
     stack.end()
-    return stack.data
+    return stack.data_folder
 
 
 @pytest.mark.stack

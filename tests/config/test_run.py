@@ -30,11 +30,11 @@ def run_script(tmp_path: Path) -> ModuleType:
 
 
 def test_help_lists_the_commands():
-    result = subprocess.run([sys.executable, ROOT / "run", "--help"], capture_output=True, text=True)
+    completed = subprocess.run([sys.executable, ROOT / "run", "--help"], capture_output=True, text=True)
 
-    assert result.returncode == 0
+    assert completed.returncode == 0
     for name in ("up", "test", "check", "bench", "shell", "manage"):
-        assert f"\n  {name} " in result.stdout
+        assert f"\n  {name} " in completed.stdout
 
 
 def test_unknown_command_is_reported():
@@ -69,14 +69,14 @@ def test_old_python_restarts_in_a_newer_one(run_script: ModuleType, monkeypatch)
         run_script.switch_to_supported_python()
 
 
-def test_script_can_be_read_by_python_3_6():
+def test_script_can_be_parsed_by_python_3_6():
     # With newer syntax, an old Python would fail before it could print the message.
     import ast
 
     ast.parse((ROOT / "run").read_text(), feature_version=(3, 6))
 
 
-def test_missing_venv_module_names_the_package_to_install(run_script: ModuleType, monkeypatch, capsys):
+def test_missing_venv_module_is_reported_with_the_package_to_install(run_script: ModuleType, monkeypatch, capsys):
     completed: subprocess.CompletedProcess[str] = subprocess.CompletedProcess([], 1)
     monkeypatch.setattr(run_script.subprocess, "run", lambda *arguments, **options: completed)
 
@@ -99,15 +99,15 @@ def test_other_venv_errors_are_printed(run_script: ModuleType, monkeypatch, caps
 def test_unchanged_lock_installs_nothing(run_script: ModuleType, monkeypatch):
     Path(run_script.PYTHON).parent.mkdir(parents=True)
     Path(run_script.PYTHON).touch()
-    product = run_script.hash_lock_files("requirements.txt")
-    run_script.write_installed_hashes({"product": product, "tools": None})
+    product_hash = run_script.hash_lock_files("requirements.txt")
+    run_script.write_installed_hashes({"product": product_hash, "tools": None})
     monkeypatch.setattr(run_script, "install", lambda lock: pytest.fail("packages were installed"))
 
     run_script.ensure_packages(False)
 
 
 @pytest.mark.parametrize("damage", ["requirements.txt", "stamp", "python"])
-def test_changed_lock_or_a_damaged_environment_installs_again(run_script: ModuleType, monkeypatch, damage: str):
+def test_changed_lock_or_damaged_environment_installs_packages_again(run_script: ModuleType, monkeypatch, damage: str):
     Path(run_script.PYTHON).parent.mkdir(parents=True)
     Path(run_script.PYTHON).touch()
     run_script.write_installed_hashes({"product": run_script.hash_lock_files("requirements.txt"), "tools": None})
@@ -125,8 +125,8 @@ def test_changed_lock_or_a_damaged_environment_installs_again(run_script: Module
     run_script.ensure_packages(False)
 
     assert installed_locks == ["requirements.txt"]
-    stamp = json.loads((Path(run_script.VENV) / "installed.json").read_text())
-    assert stamp["product"] == run_script.hash_lock_files("requirements.txt")
+    installed_hashes = json.loads((Path(run_script.VENV) / "installed.json").read_text())
+    assert installed_hashes["product"] == run_script.hash_lock_files("requirements.txt")
 
 
 def test_pip_is_used_when_uv_fails(run_script: ModuleType, monkeypatch):
@@ -146,12 +146,12 @@ def test_pip_is_used_when_uv_fails(run_script: ModuleType, monkeypatch):
 
 def test_pip_and_uv_do_not_stay_in_the_environment(run_script: ModuleType, monkeypatch):
     run_script.create_venv(run_script.VENV, "--without-pip")
-    listed_files: list[list[str]] = []
-    list_files = lambda python, path: listed_files.append(sorted(os.listdir(Path(python).parent)))  # noqa: E731
-    monkeypatch.setattr(run_script, "install_with", list_files)
+    program_lists: list[list[str]] = []
+    record_programs = lambda python, path: program_lists.append(sorted(os.listdir(Path(python).parent)))  # noqa: E731
+    monkeypatch.setattr(run_script, "install_with", record_programs)
     run_script.install("requirements.txt")
 
-    assert "pip" in listed_files[0]
+    assert "pip" in program_lists[0]
     assert not [path for path in Path(run_script.VENV).rglob("*") if path.name in ("pip", "setuptools", "installer")]
 
 
@@ -172,6 +172,6 @@ def test_excluded_packages_are_in_no_lock():
 
 def test_every_package_of_the_lock_has_hashes():
     for name in ("requirements.txt", "requirements-dev.txt"):
-        blocks = (ROOT / name).read_text().split("\n")
-        pinned_blocks = [line for line in blocks if "==" in line and not line.startswith((" ", "#"))]
-        assert [line for line in pinned_blocks if not line.endswith("\\")] == []
+        lines = (ROOT / name).read_text().split("\n")
+        pinned_lines = [line for line in lines if "==" in line and not line.startswith((" ", "#"))]
+        assert [line for line in pinned_lines if not line.endswith("\\")] == []

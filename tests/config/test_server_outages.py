@@ -14,7 +14,7 @@ import psutil
 import psycopg
 import pytest
 
-from tests.config.shared import ComponentStarter, SharedServers
+from tests.config.shared_servers import ComponentStarter, SharedServers
 from tests.config.stack import Stack, eventually, manage
 
 pytestmark = pytest.mark.stack
@@ -27,7 +27,7 @@ class TimedResponse:
     status: int
     headers: dict[str, str]
     body: str
-    took_s: float
+    elapsed_s: float
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class Hosts:
 
     def get(self, path: str, authorization: str = "", accept: str = "*/*") -> TimedResponse:
         """Sends a request on a new connection."""
-        link = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=20)
         started_at = time.monotonic()
         try:
-            link.request("GET", path, headers={"Authorization": authorization, "Accept": accept})
-            response = link.getresponse()
+            connection.request("GET", path, headers={"Authorization": authorization, "Accept": accept})
+            response = connection.getresponse()
             body = response.read().decode()
         finally:
-            link.close()
+            connection.close()
         headers = {name.lower(): value for name, value in response.getheaders()}
         return TimedResponse(response.status, headers, body, time.monotonic() - started_at)
 
@@ -80,9 +80,10 @@ def hosts(servers: SharedServers, start_component: ComponentStarter) -> Hosts:
 
 
 def is_everything_ready(hosts: Hosts) -> bool:
-    probe = hosts.readiness()
-    states = ("database", "migrations", "vector", "broker", "worker", "beat")
-    return probe["status"] == "ready" and all(probe[name] == "ok" for name in states) and hosts.me().status == 200
+    readiness = hosts.readiness()
+    checks = ("database", "migrations", "vector", "broker", "worker", "beat")
+    is_ready = readiness["status"] == "ready" and all(readiness[name] == "ok" for name in checks)
+    return is_ready and hosts.me().status == 200
 
 
 def is_retry_response(response: TimedResponse) -> bool:
@@ -95,7 +96,7 @@ def is_retry_response(response: TimedResponse) -> bool:
     )
 
 
-def test_three_hosts_with_one_part_each_are_one_service(hosts: Hosts):
+def test_three_hosts_with_one_component_each_form_one_service(hosts: Hosts):
     assert is_everything_ready(hosts)
 
 
@@ -108,10 +109,10 @@ OUTAGES = [
 
 
 @pytest.mark.parametrize(("signal_number", "outage_s"), OUTAGES)
-def test_lost_postgresql_gives_503_until_it_returns(hosts: Hosts, signal_number: int, outage_s: int):
+def test_requests_return_503_while_postgresql_is_down(hosts: Hosts, signal_number: int, outage_s: int):
     # C38
     processes_before = hosts.processes()
-    ends_at = time.monotonic() + outage_s
+    outage_ends_at = time.monotonic() + outage_s
     hosts.servers.stop("postgres", signal_number)
     try:
         eventually(lambda: is_retry_response(hosts.me()), timeout_s=10)
@@ -121,8 +122,8 @@ def test_lost_postgresql_gives_503_until_it_returns(hosts: Hosts, signal_number:
         assert hosts.get("/healthz").status == 200
         assert responses["/"].status == 503 and "<html" in responses["/"].body and responses["/"].headers["retry-after"]
         assert {path: response.status for path, response in responses.items() if response.status == 500} == {}
-        assert max(response.took_s for response in responses.values()) < 3
-        eventually(lambda: hosts.me().status == 503 and time.monotonic() > ends_at)
+        assert max(response.elapsed_s for response in responses.values()) < 3
+        eventually(lambda: hosts.me().status == 503 and time.monotonic() > outage_ends_at)
     finally:
         hosts.servers.start_postgres()
 
@@ -134,13 +135,13 @@ def test_lost_postgresql_gives_503_until_it_returns(hosts: Hosts, signal_number:
 
 
 def heartbeat_times(hosts: Hosts) -> dict[str, float]:
-    with psycopg.connect(hosts.servers.postgres.url) as link:
-        return dict(link.execute("SELECT name, extract(epoch FROM at)::float FROM system_heartbeat").fetchall())
+    with psycopg.connect(hosts.servers.postgres.url) as connection:
+        return dict(connection.execute("SELECT name, extract(epoch FROM at)::float FROM system_heartbeat").fetchall())
 
 
 def database_time(hosts: Hosts) -> float:
-    with psycopg.connect(hosts.servers.postgres.url) as link:
-        row = link.execute("SELECT extract(epoch FROM clock_timestamp())::float").fetchone()
+    with psycopg.connect(hosts.servers.postgres.url) as connection:
+        row = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float").fetchone()
     assert row is not None
     return float(row[0])
 
@@ -152,8 +153,8 @@ def test_requests_work_without_valkey_and_tasks_run_afterwards(hosts: Hosts):
         assert hosts.get("/readyz").status == 200
         assert hosts.me().status == 200
         # X21: failed attempts are counted in PostgreSQL.
-        guesses = [hosts.get("/api/me", f"Basic {b64encode(b'nobody:wrong').decode()}").status for _ in range(11)]
-        assert guesses == [401] * 10 + [429]
+        statuses = [hosts.get("/api/me", f"Basic {b64encode(b'nobody:wrong').decode()}").status for _ in range(11)]
+        assert statuses == [401] * 10 + [429]
     finally:
         hosts.servers.start_valkey()
 
@@ -166,13 +167,13 @@ def test_requests_work_without_valkey_and_tasks_run_afterwards(hosts: Hosts):
 def exhausted_connections(hosts: Hosts) -> Iterator[Callable[[], bool]]:
     """Takes all connections of PostgreSQL; the yielded function repeats this, as a task may have freed one."""
     url = hosts.servers.postgres.url
-    with ExitStack() as stack:
-        first_connection = stack.enter_context(psycopg.connect(url, autocommit=True))
+    with ExitStack() as connections:
+        first_connection = connections.enter_context(psycopg.connect(url, autocommit=True))
 
         def has_no_free_connection() -> bool:
             web_connections_query = "FROM pg_stat_activity WHERE application_name = 'servicebase web'"
             first_connection.execute(f"SELECT pg_terminate_backend(pid) {web_connections_query}")
-            take_all_connections(stack, url)
+            take_all_connections(connections, url)
             return first_connection.execute(f"SELECT 1 {web_connections_query}").fetchone() is None
 
         eventually(has_no_free_connection, timeout_s=20)
@@ -180,8 +181,8 @@ def exhausted_connections(hosts: Hosts) -> Iterator[Callable[[], bool]]:
 
 
 def take_all_connections(connections: ExitStack, url: str) -> None:
-    while link := take_one_connection(url):
-        connections.enter_context(link)
+    while connection := take_one_connection(url):
+        connections.enter_context(connection)
 
 
 def take_one_connection(url: str) -> "psycopg.Connection[Any] | None":
@@ -191,7 +192,7 @@ def take_one_connection(url: str) -> "psycopg.Connection[Any] | None":
         return None
 
 
-def test_exhausted_connections_give_503_within_two_seconds(hosts: Hosts):  # X07
+def test_exhausted_connections_return_503_within_two_seconds(hosts: Hosts):  # X07
     with exhausted_connections(hosts) as exhaust:
         responses = {
             "a probe": hosts.get("/healthz"),
@@ -210,17 +211,17 @@ def test_exhausted_connections_give_503_within_two_seconds(hosts: Hosts):  # X07
         "no Base64": 401,
         "a long query": 414,
     }
-    assert max(response.took_s for response in responses.values()) < 1
-    assert is_retry_response(refusal) and refusal.took_s < 3
+    assert max(response.elapsed_s for response in responses.values()) < 1
+    assert is_retry_response(refusal) and refusal.elapsed_s < 3
     eventually(lambda: hosts.me().status == 200, timeout_s=10)
 
 
 def test_request_waits_at_most_two_seconds_for_a_lock(hosts: Hosts):
-    with psycopg.connect(hosts.servers.postgres.url) as link:
-        link.execute("LOCK TABLE accounts_access_key IN ACCESS EXCLUSIVE MODE")
+    with psycopg.connect(hosts.servers.postgres.url) as connection:
+        connection.execute("LOCK TABLE accounts_access_key IN ACCESS EXCLUSIVE MODE")
         eventually(lambda: hosts.me().status != 200, timeout_s=10)  # a key is cached for a second
         refusal = hosts.me()
-        link.rollback()
+        connection.rollback()
 
-    assert is_retry_response(refusal) and 1.5 < refusal.took_s < 3
+    assert is_retry_response(refusal) and 1.5 < refusal.elapsed_s < 3
     assert hosts.me().status == 200

@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 import redis
 
-from tests.config.shared import ENCRYPTION_KEY, SIGNING_KEY, ComponentStarter, SharedServers
+from tests.config.shared_servers import ENCRYPTION_KEY, SIGNING_KEY, ComponentStarter, SharedServers
 from tests.config.stack import Stack, environment, eventually, free_port, manage
 
 pytestmark = pytest.mark.stack
 
 EVERY_SECOND_SCRIPT = """
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
-every, _ = IntervalSchedule.objects.get_or_create(every=1, period="seconds")
-PeriodicTask.objects.create(name="tick", task="system.tasks.beat_of_worker", interval=every)
+interval, _ = IntervalSchedule.objects.get_or_create(every=1, period="seconds")
+PeriodicTask.objects.create(name="tick", task="system.tasks.beat_of_worker", interval=interval)
 """
 
 
-def scheduled_messages(servers: SharedServers) -> list[str]:
-    """The sender of each message in the queue. No worker is running, so all messages stay there."""
+def message_origins(servers: SharedServers) -> list[str]:
+    """The origin of each scheduled message in the queue. No worker is running, so all messages stay there."""
     with redis.Redis.from_url(servers.valkey.url) as broker:
         messages: list[Any] = broker.lrange("servicebase", 0, -1)
     headers = [json.loads(message)["headers"] for message in messages]
@@ -32,11 +32,11 @@ def origin_of(host: Stack) -> str:
 
 
 @pytest.mark.parametrize("missing_variable", ["DATABASE_URL", "REDIS_URL"])
-def test_single_part_requires_both_server_addresses(missing_variable: str, tmp_path: Path):
-    values = {"DATABASE_URL": "postgresql://db.example.com/x", "REDIS_URL": "redis://broker.example.com"}
-    del values[missing_variable]
+def test_single_component_requires_both_server_addresses(missing_variable: str, tmp_path: Path):
+    variables = {"DATABASE_URL": "postgresql://db.example.com/x", "REDIS_URL": "redis://broker.example.com"}
+    del variables[missing_variable]
 
-    refusal = manage("up", "--only", "worker", env=environment(tmp_path, free_port(), **values))
+    refusal = manage("up", "--only", "worker", env=environment(tmp_path, free_port(), **variables))
 
     assert refusal.returncode == 1
     assert refusal.stderr.startswith("servicebase: --only requires DATABASE_URL and REDIS_URL")
@@ -44,14 +44,14 @@ def test_single_part_requires_both_server_addresses(missing_variable: str, tmp_p
 
 
 @pytest.mark.parametrize("missing_variable", ["SECRET_KEY", "SVC_SECRET_KEYS"])
-def test_single_part_requires_shared_keys(missing_variable: str, tmp_path: Path):
-    values = {
+def test_single_component_requires_shared_keys(missing_variable: str, tmp_path: Path):
+    variables = {
         "DATABASE_URL": "postgresql://db.example.com/x", "REDIS_URL": "redis://broker.example.com",
         "SECRET_KEY": SIGNING_KEY, "SVC_SECRET_KEYS": ENCRYPTION_KEY,
     }  # fmt: skip
-    del values[missing_variable]
+    del variables[missing_variable]
 
-    refusal = manage("up", "--only", "worker", env=environment(tmp_path, free_port(), **values))
+    refusal = manage("up", "--only", "worker", env=environment(tmp_path, free_port(), **variables))
 
     assert refusal.returncode == 1
     assert refusal.stderr.startswith("servicebase: --only requires SECRET_KEY and SVC_SECRET_KEYS")
@@ -64,16 +64,14 @@ def test_second_beat_takes_over_and_tasks_run_once(servers: SharedServers, start
     standby = start_component("beat")
     standby.wait_for("beat_follows")
     assert manage("shell", "-c", EVERY_SECOND_SCRIPT, env=leader.env).returncode == 0
-    eventually(lambda: len(scheduled_messages(servers)) >= 5)
+    eventually(lambda: len(message_origins(servers)) >= 5)
 
-    assert {message.partition("@")[0] + "@" for message in scheduled_messages(servers)} == {origin_of(leader)}
+    assert {origin.partition("@")[0] + "@" for origin in message_origins(servers)} == {origin_of(leader)}
 
     leader.kill_all()
 
     standby.wait_for("beat_leads", timeout_s=10)
-    eventually(
-        lambda: any(message.startswith(origin_of(standby)) for message in scheduled_messages(servers)), timeout_s=10
-    )
+    eventually(lambda: any(origin.startswith(origin_of(standby)) for origin in message_origins(servers)), timeout_s=10)
 
 
 def test_production_log_is_one_json_object_per_line(servers: SharedServers, tmp_path: Path):

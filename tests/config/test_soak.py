@@ -7,8 +7,8 @@ import pytest
 
 from bench.soak.run import SoakResult, run_soak, running_product
 from bench.soak.tally import SETTLING_TIME_S, Tally
-from bench.soak.workload import TABLE
-from tests.config.shared import SharedServers
+from bench.soak.workload import TASKS
+from tests.config.shared_servers import SharedServers
 from tests.config.stack import Stack
 
 pytestmark = pytest.mark.stack
@@ -42,12 +42,12 @@ def test_acknowledged_writes_exist_once_after_faults(soaked_stack: SoakedStack):
 
 
 def test_soak_checks_detect_lost_writes(soaked_stack: SoakedStack):
-    result = soaked_stack.soak.workloads[0]
-    workload = replace(result, caller=replace(result.caller, tally=Tally()))
+    finished_workload = soaked_stack.soak.workloads[0]
+    workload = replace(finished_workload, caller=replace(finished_workload.caller, tally=Tally()))
     workload.create_record()
-    lost_record = next(reversed(workload.records))
-    workload.caller.call("delete", "DELETE", f"{TABLE}/{lost_record}")
+    lost_id = next(reversed(workload.records))
+    workload.caller.call("delete", "DELETE", f"{TASKS}/{lost_id}")
 
     workload.check_all()
 
-    assert any(lost_record in entry for entry in workload.caller.tally.errors)
+    assert any(lost_id in error for error in workload.caller.tally.errors)

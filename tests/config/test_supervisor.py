@@ -35,11 +35,6 @@ signal.pause()
 """
 
 
-class TerminalOutput(io.StringIO):
-    def isatty(self) -> bool:
-        return False
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> DataFolder:
     data_folder = DataFolder(tmp_path / "data")
@@ -48,7 +43,7 @@ def folder(tmp_path: Path) -> DataFolder:
 
 
 class WatchedSupervisor(Supervisor):
-    """A supervisor that runs in a thread; its exit code is added to `results`."""
+    """A supervisor that runs in a thread; it appends what `watch` returns to `results`."""
 
     def begin(self) -> None:
         self.results: list[str] = []
@@ -64,7 +59,7 @@ class WatchedSupervisor(Supervisor):
 @pytest.fixture
 def supervisor(folder: DataFolder) -> Iterator[WatchedSupervisor]:
     lock = folder.lock("up")
-    watched_supervisor = WatchedSupervisor(lock, out=TerminalOutput())
+    watched_supervisor = WatchedSupervisor(lock, out=io.StringIO())
     yield watched_supervisor
     watched_supervisor.end()
     watched_supervisor.stop([[child.name for child in watched_supervisor.children]], lambda name: 0.0)
@@ -89,7 +84,7 @@ def test_text_that_arrives_in_pieces_is_copied_whole(supervisor: WatchedSupervis
     eventually(lambda: printed_text(supervisor) == "  talker | café\n  talker | no line end\n")
 
 
-def test_too_long_line_is_divided_and_nothing_is_lost(supervisor: WatchedSupervisor):
+def test_overlong_line_is_split_without_loss(supervisor: WatchedSupervisor):
     supervisor.start(Child("talker", [sys.executable, "-c", "print('x' * 3_000_000)"]))
 
     eventually(lambda: printed_text(supervisor).count("x") == 3_000_000)
@@ -117,13 +112,13 @@ def test_crashing_child_restarts_with_growing_delays(supervisor: WatchedSupervis
 
 
 def test_leftover_processes_are_killed_before_a_restart(supervisor: WatchedSupervisor):
-    leaves = "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid, flush=True)"
+    script = "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid, flush=True)"
     supervisor.begin()
-    supervisor.start(Child("parent", [sys.executable, "-c", leaves]))
+    supervisor.start(Child("parent", [sys.executable, "-c", script]))
     eventually(lambda: "parent | " in printed_text(supervisor) and "parent stopped" in printed_text(supervisor))
-    orphan = int(printed_text(supervisor).split("parent | ")[1].split()[0])
+    orphan_pid = int(printed_text(supervisor).split("parent | ")[1].split()[0])
 
-    eventually(lambda: not psutil.pid_exists(orphan) or psutil.Process(orphan).status() == psutil.STATUS_ZOMBIE)
+    eventually(lambda: not psutil.pid_exists(orphan_pid) or psutil.Process(orphan_pid).status() == psutil.STATUS_ZOMBIE)
 
 
 def test_children_stop_in_order_and_a_stubborn_one_is_killed(supervisor: WatchedSupervisor):
@@ -179,10 +174,10 @@ from config.runtime.data_folder import DataFolder
 from config.runtime.supervisor import Child, Supervisor
 lock = DataFolder(Path({str(folder.root)!r})).lock("up")
 supervisor = Supervisor(lock, out=open(os.devnull, "w"))
-first = supervisor.reaper
+first_reaper = supervisor.reaper
 pids = [supervisor.start(Child("a", {SLEEPING_COMMAND!r})).pid]
-first.kill()
-while supervisor.reaper is first:
+first_reaper.kill()
+while supervisor.reaper is first_reaper:
     pass
 pids.append(supervisor.start(Child("b", {SLEEPING_COMMAND!r})).pid)
 print(*pids, supervisor.reaper.pid, flush=True)
@@ -216,11 +211,11 @@ def test_secret_is_created_once_with_private_permissions(folder: DataFolder):
 
 
 def test_concurrent_starts_share_one_secret(folder: DataFolder):
-    barrier, results = threading.Barrier(8), []
+    barrier, secrets = threading.Barrier(8), []
 
     def read_secret(number: int) -> None:
         barrier.wait()
-        results.append(folder.secret("key", lambda: f"made by {number}"))
+        secrets.append(folder.secret("key", lambda: f"made by {number}"))
 
     threads = [threading.Thread(target=read_secret, args=(number,)) for number in range(8)]
     for thread in threads:
@@ -228,7 +223,7 @@ def test_concurrent_starts_share_one_secret(folder: DataFolder):
     for thread in threads:
         thread.join()
 
-    assert len(set(results)) == 1
+    assert len(set(secrets)) == 1
 
 
 def test_long_data_path_gets_short_socket_paths(tmp_path: Path):

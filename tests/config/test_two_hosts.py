@@ -16,7 +16,7 @@ import pytest
 from accounts.authentication.access_keys import CACHE_TTL_S
 from bench.soak.sign_ins import Browser, provider_with_new_users
 from tests.collections_app.ingest.stack.product import UNFINISHED
-from tests.config.shared import SharedServers
+from tests.config.shared_servers import SharedServers
 from tests.config.stack import Stack, StackResponse, eventually, manage
 from tests.config.tcp_proxy import TcpProxy
 
@@ -82,9 +82,9 @@ class Hosts:
         eventually(lambda: self.first.is_leader != self.second.is_leader)
         return (self.first, self.second) if self.first.is_leader else (self.second, self.first)
 
-    def rows(self, query: str) -> list[Any]:
-        with psycopg.connect(self.servers.postgres.url, autocommit=True) as link:
-            cursor = link.execute(query)
+    def execute(self, query: str) -> list[Any]:
+        with psycopg.connect(self.servers.postgres.url, autocommit=True) as connection:
+            cursor = connection.execute(query)
             return cursor.fetchall() if cursor.description else []
 
 
@@ -120,9 +120,9 @@ def call_and_check(host: Host, method: str, path: str, body: Any = None, *, key:
 
 
 def only_record(response: StackResponse) -> dict[str, Any]:
+    record: dict[str, Any]
     (record,) = response.body["data"]
-    result: dict[str, Any] = record
-    return result
+    return record
 
 
 def test_new_tables_and_columns_are_visible_on_the_other_host(hosts: Hosts):
@@ -136,52 +136,48 @@ def test_new_tables_and_columns_are_visible_on_the_other_host(hosts: Hosts):
 
     column = {"table": table["sys_id"], "name": "cause", "label": "Cause", "type": "string"}
     call_and_check(hosts.second, "POST", COLUMNS_PATH, column, key=key)
-    responses = call_and_check(
-        hosts.first, "POST", "/rest/v1/table/incident", {"cause": "A filter is clogged"}, key=key
-    )
-    assert only_record(responses)["cause"] == "A filter is clogged"
+    response = call_and_check(hosts.first, "POST", "/rest/v1/table/incident", {"cause": "A filter is clogged"}, key=key)
+    assert only_record(response)["cause"] == "A filter is clogged"
 
-    call_and_check(hosts.second, "DELETE", f"/rest/v1/table/incident/{only_record(responses)['sys_id']}", key=key)
+    call_and_check(hosts.second, "DELETE", f"/rest/v1/table/incident/{only_record(response)['sys_id']}", key=key)
     call_and_check(hosts.first, "DELETE", f"{TABLES_PATH}/{table['sys_id']}", key=key)
     assert hosts.second.stack.call("GET", "/rest/v1/table/incident", key=key).status == 404
 
 
 def test_new_rules_apply_on_the_other_host(hosts: Hosts):
-    other_key = manage("key", "somebody", "rules", env=hosts.first.stack.env).stdout.strip()
-    (task,) = hosts.rows("SELECT sys_id FROM sys_db_table WHERE name = 'task'")[0]
-    assert hosts.second.stack.call("GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=other_key).body["data"] == []
+    user_key = manage("key", "somebody", "rules", env=hosts.first.stack.env).stdout.strip()
+    (task_table_id,) = hosts.execute("SELECT sys_id FROM sys_db_table WHERE name = 'task'")[0]
+    assert hosts.second.stack.call("GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=user_key).body["data"] == []
 
-    rule = {"operation": "read", "table": str(task), "condition": "priority=1"}
+    rule = {"operation": "read", "table": str(task_table_id), "condition": "priority=1"}
     created_rule = only_record(call_and_check(hosts.first, "POST", RULES_PATH, rule, key=hosts.key))
-    assert call_and_check(hosts.second, "GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=other_key).body["data"]
+    assert call_and_check(hosts.second, "GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=user_key).body["data"]
 
     call_and_check(hosts.second, "PATCH", f"{RULES_PATH}/{created_rule['sys_id']}", {"active": False}, key=hosts.key)
-    assert (
-        call_and_check(hosts.first, "GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=other_key).body["data"] == []
-    )
+    assert call_and_check(hosts.first, "GET", f"{TASKS_PATH}?sysparm_query=priority=1", key=user_key).body["data"] == []
 
 
 def test_key_revoked_on_one_host_is_refused_on_the_other_within_a_second(hosts: Hosts):
-    other_key = manage("key", "somebody", "gone", env=hosts.first.stack.env).stdout.strip()
-    assert call_and_check(hosts.second, "GET", "/api/me", key=other_key).body["login"] == "somebody"
+    user_key = manage("key", "somebody", "gone", env=hosts.first.stack.env).stdout.strip()
+    assert call_and_check(hosts.second, "GET", "/api/me", key=user_key).body["login"] == "somebody"
 
-    hosts.rows("DELETE FROM accounts_access_key WHERE name = 'gone'")
-    time.sleep(CACHE_TTL_S)  # that long it may go on
+    hosts.execute("DELETE FROM accounts_access_key WHERE name = 'gone'")
+    time.sleep(CACHE_TTL_S)  # as long as the key may be cached
 
-    assert hosts.second.stack.call("GET", "/api/me", key=other_key).status == 401
+    assert hosts.second.stack.call("GET", "/api/me", key=user_key).status == 401
 
 
 def test_user_deactivated_on_one_host_is_refused_on_the_other_within_a_second(hosts: Hosts):
-    other_key = manage("key", "somebody", "inactive", env=hosts.first.stack.env).stdout.strip()
-    assert call_and_check(hosts.second, "GET", "/api/me", key=other_key).body["login"] == "somebody"
-    (user_id,) = hosts.rows("SELECT sys_id FROM public.user WHERE login = 'somebody'")[0]
-    person = f"/rest/v1/table/user/{user_id}"
+    user_key = manage("key", "somebody", "inactive", env=hosts.first.stack.env).stdout.strip()
+    assert call_and_check(hosts.second, "GET", "/api/me", key=user_key).body["login"] == "somebody"
+    (user_id,) = hosts.execute("SELECT sys_id FROM public.user WHERE login = 'somebody'")[0]
+    user_path = f"/rest/v1/table/user/{user_id}"
 
-    call_and_check(hosts.first, "PATCH", person, {"active": False}, key=hosts.key)
+    call_and_check(hosts.first, "PATCH", user_path, {"active": False}, key=hosts.key)
     time.sleep(CACHE_TTL_S)
 
-    assert hosts.second.stack.call("GET", "/api/me", key=other_key).status == 401
-    call_and_check(hosts.second, "PATCH", person, {"active": True}, key=hosts.key)
+    assert hosts.second.stack.call("GET", "/api/me", key=user_key).status == 401
+    call_and_check(hosts.second, "PATCH", user_path, {"active": True}, key=hosts.key)
 
 
 def test_write_sent_to_both_hosts_is_executed_once(hosts: Hosts):
@@ -213,7 +209,7 @@ def test_sign_in_can_begin_on_one_host_and_end_on_the_other(hosts: Hosts):
 
 def test_second_beat_takes_over_when_the_leader_is_cut_off(hosts: Hosts):  # X18
     leader, standby = hosts.leader_and_standby()
-    leaderships_before = (leader.leadership_count, standby.leadership_count)
+    leader_count, standby_count = leader.leadership_count, standby.leadership_count
 
     leader.disconnect()
     try:
@@ -228,39 +224,39 @@ def test_second_beat_takes_over_when_the_leader_is_cut_off(hosts: Hosts):  # X18
     eventually(lambda: leader.stack.call("GET", TASKS_PATH, key=hosts.key).status == 200)
     eventually(lambda: leader.stack.get("/readyz") == 200)
     eventually(lambda: not leader.is_leader)  # the host notices at its next tick
-    assert (leader.leadership_count, standby.leadership_count) == (leaderships_before[0], leaderships_before[1] + 1)
+    assert (leader.leadership_count, standby.leadership_count) == (leader_count, standby_count + 1)
     assert standby.is_leader
 
 
 def test_killed_host_loses_no_acknowledged_write(hosts: Hosts):  # C33
     victim, survivor = hosts.leader_and_standby()
-    leaderships_before = survivor.leadership_count
-    records: set[str] = set()
-    documents: set[str] = set()
+    leadership_count_before = survivor.leadership_count
+    record_ids: set[str] = set()
+    doc_ids: set[str] = set()
 
     def write_task(number: int) -> None:
         response = victim.stack.call("POST", TASKS_PATH, {"short_description": f"Kept {number}"}, key=hosts.key)
         if response.status == 201:
-            records.add(only_record(response)["sys_id"])
+            record_ids.add(only_record(response)["sys_id"])
         body = {"text": f"Sentence {number}. " * 400, "metadata": {}, "wait": False}
         path = f"/load_text_to_collection?collection_name=kept&doc_id=kept-{number}"
         if victim.stack.call("POST", path, body, key=hosts.key).status == 202:
-            documents.add(f"kept-{number}")
+            doc_ids.add(f"kept-{number}")
 
     with ThreadPoolExecutor(4) as pool:
         futures = [pool.submit(write_task, number) for number in range(200)]
-        eventually(lambda: len(records) >= 20 and len(documents) >= 20)
+        eventually(lambda: len(record_ids) >= 20 and len(doc_ids) >= 20)
         victim.stack.kill_all()
         for future in futures:
             future.exception()
-    hosts.rows(EXPIRE_LEASES_QUERY)
+    hosts.execute(EXPIRE_LEASES_QUERY)
 
-    eventually(lambda: hosts.rows(UNFINISHED) == [(0,)], timeout_s=120)
-    assert len(documents) < 200, "the host was killed before the end"
-    stored_ids = {sys_id for (sys_id,) in hosts.rows("SELECT sys_id::text FROM records.task")}
-    assert records <= stored_ids
-    body = call_and_check(
+    eventually(lambda: hosts.execute(UNFINISHED) == [(0,)], timeout_s=120)
+    assert len(doc_ids) < 200, "the host was killed before the end"
+    stored_ids = {sys_id for (sys_id,) in hosts.execute("SELECT sys_id::text FROM records.task")}
+    assert record_ids <= stored_ids
+    passages = call_and_check(
         survivor, "GET", "/get_content_by_tag?collection_name=kept&tag_info=&limit=200", key=hosts.key
     ).body
-    assert documents <= {passage["doc_id"] for passage in body}
-    eventually(lambda: survivor.leadership_count == leaderships_before + 1)
+    assert doc_ids <= {passage["doc_id"] for passage in passages}
+    eventually(lambda: survivor.leadership_count == leadership_count_before + 1)

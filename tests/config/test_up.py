@@ -43,13 +43,13 @@ def running_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 def send_half_request(stack: Stack) -> socket.socket:
     """Sends a request whose body is incomplete; returns the connection."""
-    link = socket.create_connection(("127.0.0.1", stack.port), timeout=40)
+    connection = socket.create_connection(("127.0.0.1", stack.port), timeout=40)
     request_head = (
         "POST /rest/v1/auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(LOGIN)}\r\n\r\n"
     )
-    link.sendall(request_head.encode() + LOGIN[:10])
-    return link
+    connection.sendall(request_head.encode() + LOGIN[:10])
+    return connection
 
 
 def is_connection_refused(stack: Stack) -> bool:
@@ -60,18 +60,18 @@ def is_connection_refused(stack: Stack) -> bool:
     return False
 
 
-def status_of(link: socket.socket) -> int:
-    with link, http.client.HTTPResponse(link) as response:
+def status_of(connection: socket.socket) -> int:
+    with connection, http.client.HTTPResponse(connection) as response:
         response.begin()
         return response.status
 
 
 def test_curl_line_works_as_printed(running_stack: Stack):
-    line = running_stack.wait_for(r"^    (curl .*)$|\n    (curl .*)\n").group().strip()
+    curl_line = running_stack.wait_for(r"^    (curl .*)$|\n    (curl .*)\n").group().strip()
 
-    completed = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=30)
+    completed = subprocess.run(curl_line, shell=True, capture_output=True, text=True, timeout=30)
 
-    assert '"login":"admin"' in completed.stdout, line + completed.stdout + completed.stderr
+    assert '"login":"admin"' in completed.stdout, curl_line + completed.stdout + completed.stderr
 
 
 def test_first_script_of_the_documentation_works(running_stack: Stack):
@@ -89,7 +89,7 @@ def test_first_script_of_the_documentation_works(running_stack: Stack):
 
 def test_password_is_printed_once_and_kept_in_a_private_file(running_stack: Stack):
     printed_password = running_stack.wait_for(r"Sign in +admin  password  (\S+)").group(1)
-    password_file = running_stack.data / "secrets" / "admin-password"
+    password_file = running_stack.data_folder / "secrets" / "admin-password"
 
     assert password_file.read_text().strip() == printed_password
     assert password_file.stat().st_mode & 0o077 == 0
@@ -100,7 +100,7 @@ def test_password_is_printed_once_and_kept_in_a_private_file(running_stack: Stac
 def test_everything_reports_ready(running_stack: Stack):
     eventually(lambda: running_stack.get("/readyz") == 200)
     assert running_stack.get("/healthz") == 200
-    assert DataFolder(running_stack.data).running_url() == running_stack.url
+    assert DataFolder(running_stack.data_folder).running_url() == running_stack.url
 
 
 def test_second_start_is_refused(running_stack: Stack):
@@ -124,7 +124,7 @@ def test_used_port_is_refused(running_stack: Stack, tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "command"), [("web", "web_server"), ("worker", " worker "), ("valkey", "valkey-server")]
 )
-def test_killed_part_restarts_and_is_logged(running_stack: Stack, name: str, command: str):
+def test_killed_component_restarts_and_is_logged(running_stack: Stack, name: str, command: str):
     victim = running_stack.child(command)
     running_stack.record_processes()
 
@@ -137,15 +137,15 @@ def test_killed_part_restarts_and_is_logged(running_stack: Stack, name: str, com
 
 def test_killed_beat_is_forked_again(running_stack: Stack):
     # The worker may just have restarted.
-    eventually(lambda: running_stack.beat_id() and psutil.pid_exists(running_stack.beat_id()))
+    eventually(lambda: running_stack.beat_pid() and psutil.pid_exists(running_stack.beat_pid()))
     eventually(lambda: running_stack.output.rfind("beat_leads") > running_stack.output.rfind("beat_started"))
-    victim, leaderships_before = running_stack.beat(), running_stack.output.count("beat_leads")
+    victim, leadership_count_before = running_stack.beat(), running_stack.output.count("beat_leads")
 
     victim.kill()
 
     running_stack.wait_for("beat_ended")
-    eventually(lambda: running_stack.output.count("beat_leads") > leaderships_before)
-    assert running_stack.beat_id() != victim.pid
+    eventually(lambda: running_stack.output.count("beat_leads") > leadership_count_before)
+    assert running_stack.beat_pid() != victim.pid
     assert running_stack.beat().parent() == running_stack.child(" worker ")
 
 
@@ -161,40 +161,40 @@ def only_web_process(stack: Stack) -> psutil.Process:
 
 
 def test_rolling_restart_of_web_fails_no_request(running_stack: Stack):  # X06
-    process_before = only_web_process(running_stack)
-    link = send_half_request(running_stack)
+    old_process = only_web_process(running_stack)
+    connection = send_half_request(running_stack)
 
     running_stack.process.send_signal(signal.SIGHUP)
     statuses = set()
 
-    def request_repeatedly() -> bool:
+    def send_request() -> bool:
         statuses.add(running_stack.get("/healthz"))
         return True
 
-    eventually(lambda: request_repeatedly() and len(running_stack.child("web_server").children()) > 1)
-    link.sendall(LOGIN[10:])
-    assert status_of(link) == 401
-    eventually(lambda: request_repeatedly() and not process_before.is_running())
-    assert all(request_repeatedly() for _ in range(20))
+    eventually(lambda: send_request() and len(running_stack.child("web_server").children()) > 1)
+    connection.sendall(LOGIN[10:])
+    assert status_of(connection) == 401
+    eventually(lambda: send_request() and not old_process.is_running())
+    assert all(send_request() for _ in range(20))
 
     assert statuses == {200}
 
 
 def test_rolling_restart_waits_for_a_slow_process(running_stack: Stack):  # X06
-    process_before = only_web_process(running_stack)
+    old_process = only_web_process(running_stack)
 
     running_stack.process.send_signal(signal.SIGHUP)
     (new_process,) = eventually(
-        lambda: [child for child in running_stack.child("web_server").children() if child.pid != process_before.pid]
+        lambda: [child for child in running_stack.child("web_server").children() if child.pid != old_process.pid]
     )
     new_process.suspend()
     try:
         assert [running_stack.get("/healthz") for _ in range(20)] == [200] * 20
-        assert process_before.is_running()
+        assert old_process.is_running()
     finally:
         new_process.resume()
 
-    eventually(lambda: not process_before.is_running())
+    eventually(lambda: not old_process.is_running())
     assert running_stack.get("/healthz") == 200
 
 
@@ -210,7 +210,7 @@ def test_silent_clients_do_not_block_a_process(running_stack: Stack):
         assert [running_stack.get("/healthz") for _ in range(10)] == [200] * 10
 
 
-def test_data_survive_a_killed_supervisor_and_no_process_is_left(stack: Stack):
+def test_data_survives_a_killed_supervisor_and_no_process_is_left(stack: Stack):
     stack.start().wait_until_up()
     key = manage("key", "admin", "script", env=stack.env).stdout.strip()
     assert key.startswith("sb_")
@@ -237,26 +237,26 @@ def test_ctrl_c_stops_everything_within_ten_seconds(stack: Stack):
     assert time.monotonic() - started_at < 10
     assert stack.leftover_processes() == []
     assert "web did not stop in time" not in stack.output
-    assert not DataFolder(stack.data).url_file.exists()
+    assert not DataFolder(stack.data_folder).url_file.exists()
 
 
-def test_sigterm_lets_an_accepted_request_end(stack: Stack):  # X05
+def test_sigterm_lets_an_accepted_request_finish(stack: Stack):  # X05
     stack.start().wait_until_up()
-    link = send_half_request(stack)
+    connection = send_half_request(stack)
     eventually(lambda: stack.get("/healthz") == 200)
 
     stack.record_processes()
     stack.process.send_signal(signal.SIGTERM)
-    eventually(lambda: (stack.data / "run" / "draining").exists())
+    eventually(lambda: (stack.data_folder / "run" / "draining").exists())
     eventually(lambda: is_connection_refused(stack))
-    link.sendall(LOGIN[10:])
+    connection.sendall(LOGIN[10:])
 
-    assert status_of(link) == 401
+    assert status_of(connection) == 401
     assert stack.process.wait(40) == 0
     assert stack.leftover_processes() == []
 
 
-def test_lost_embedded_database_starts_again_and_the_other_parts_go_on(stack: Stack):
+def test_lost_embedded_database_restarts_and_the_other_components_keep_running(stack: Stack):
     stack.start().wait_until_up()
     web_pid = stack.child("config.runtime.web_server").pid
 
@@ -275,31 +275,29 @@ def test_admin_can_sign_in_with_the_chosen_password(tmp_path: Path):
     stack = Stack(tmp_path / "data", SVC_ADMIN_LOGIN="root.admin", SVC_ADMIN_PASSWORD="chosen by hand", SVC_DEMO="0")
     try:
         stack.start().wait_until_up()
-        pair = base64.b64encode(b"root.admin:chosen by hand").decode()
-        completed = subprocess.run(
-            ["curl", "-s", "-H", f"Authorization: Basic {pair}", stack.url + "/api/me"], capture_output=True, text=True
-        )
+        header = f"Authorization: Basic {base64.b64encode(b'root.admin:chosen by hand').decode()}"
+        completed = subprocess.run(["curl", "-s", "-H", header, stack.url + "/api/me"], capture_output=True, text=True)
         assert '"login":"root.admin"' in completed.stdout
         assert "chosen by hand" not in stack.output
-        assert not (stack.data / "secrets" / "demo-password").exists()
+        assert not (stack.data_folder / "secrets" / "demo-password").exists()
     finally:
         stack.stop()
         stack.end()
 
 
-def test_https_with_a_configured_certificate(tmp_path: Path):
+def test_https_works_with_a_configured_certificate(tmp_path: Path):
     certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
-    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
+    openssl = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
     subprocess.run(
-        [*make, "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)],
+        [*openssl, "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)],
         check=True,
         capture_output=True,
     )
     stack = Stack(tmp_path / "data", SVC_TLS_CERT=str(certificate), SVC_TLS_KEY=str(key))
     try:
         stack.start().wait_until_up()
-        command = ["curl", "-s", "-i", "--cacert", str(certificate), f"https://127.0.0.1:{stack.port}/login/"]
-        output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        curl = ["curl", "-s", "-i", "--cacert", str(certificate), f"https://127.0.0.1:{stack.port}/login/"]
+        output = subprocess.run(curl, capture_output=True, text=True, check=False).stdout
         assert " 200" in output.splitlines()[0]
         assert "strict-transport-security" in output.lower()
         assert "; secure" in next(line for line in output.lower().splitlines() if line.startswith("set-cookie"))

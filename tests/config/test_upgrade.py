@@ -44,7 +44,7 @@ class WrittenData:
     responses: dict[str, Any] = field(default_factory=dict)
 
 
-def checkout(commit: str, folder: Path) -> Path:
+def check_out(commit: str, folder: Path) -> Path:
     """Checks out the project at a commit; it runs with the packages that are installed now."""
     archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
     if archive.returncode != 0:
@@ -55,8 +55,8 @@ def checkout(commit: str, folder: Path) -> Path:
 
 
 def write_data(stack: Stack, commit: str) -> WrittenData:
-    key = manage("key", "admin", "kept", "--days", "0", env=stack.env, code=stack.code).stdout.strip()
-    data = WrittenData(key)
+    key = manage("key", "admin", "kept", "--days", "0", env=stack.env, cwd=stack.code_folder).stdout.strip()
+    written_data = WrittenData(key)
     requests: list[tuple[str, str, Any]] = []
     if commit != FIRST_COMMIT:
         requests += [
@@ -66,13 +66,13 @@ def write_data(stack: Stack, commit: str) -> WrittenData:
     if commit in (SIGN_ON_COMMIT, COLLECTIONS_COMMIT):
         requests.append(("POST", "/rest/v1/table/oidc_setting", CONNECTION))
     if commit == COLLECTIONS_COMMIT:
-        load = {"text": TEXT, "metadata": {"kind": "hint"}, "wait": True}
-        requests.append(("POST", "/load_text_to_collection?collection_name=hints&doc_id=toner", load))
+        document = {"text": TEXT, "metadata": {"kind": "hint"}, "wait": True}
+        requests.append(("POST", "/load_text_to_collection?collection_name=hints&doc_id=toner", document))
     for method, path, body in requests:
         response = stack.call(method, path, body, key=key)
         assert response.status == 201, (path, response)
-    data.responses = {path: stack.call("GET", path, key=key).body for path in readable_paths(commit)}
-    return data
+    written_data.responses = {path: stack.call("GET", path, key=key).body for path in readable_paths(commit)}
+    return written_data
 
 
 def readable_paths(commit: str) -> list[str]:
@@ -107,16 +107,16 @@ def upgraded_stack(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, WrittenData, Stack]]:
     root = tmp_path_factory.mktemp("upgraded")
-    data = root / "data"
-    earlier_stack = Stack(data)
-    earlier_stack.code = checkout(request.param, root / "code")
+    data_folder = root / "data"
+    earlier_stack = Stack(data_folder)
+    earlier_stack.code_folder = check_out(request.param, root / "code")
     try:
         earlier_stack.start().wait_until_up()
         written_data = write_data(earlier_stack, request.param)
         assert earlier_stack.stop() == 0
     finally:
         earlier_stack.end()
-    upgraded = Stack(data)
+    upgraded = Stack(data_folder)
     upgraded.port, upgraded.env["SVC_PORT"] = earlier_stack.port, str(earlier_stack.port)
     try:
         yield request.param, written_data, upgraded.start().wait_until_up()
@@ -126,25 +126,25 @@ def upgraded_stack(
 
 
 def test_upgrade_keeps_all_data(upgraded_stack: tuple[str, WrittenData, Stack]):
-    commit, data, stack = upgraded_stack
+    commit, written_data, stack = upgraded_stack
 
     eventually(lambda: stack.get("/readyz") == 200)
-    for path, response_before in data.responses.items():
-        response = stack.call("GET", path, key=data.key)
+    for path, response_before in written_data.responses.items():
+        response = stack.call("GET", path, key=written_data.key)
         assert response.status == 200
         assert keeps_old_values(response_before, response.body), (path, response_before, response.body)
     if commit in (SIGN_ON_COMMIT, COLLECTIONS_COMMIT):
         assert manage("shell", "-c", READ_SECRET, env=stack.env).stdout.splitlines()[-1] == CONNECTION["client_secret"]
     if commit == COLLECTIONS_COMMIT:
         path = "/get_relevant_documents?collection_names=hints&query=green+lever&k=1"
-        (item,) = stack.call("GET", path, key=data.key).body
-        assert item["page_content"] == TEXT
+        (passage,) = stack.call("GET", path, key=written_data.key).body
+        assert passage["page_content"] == TEXT
 
 
 def test_new_features_work_on_old_data(upgraded_stack: tuple[str, WrittenData, Stack]):
-    _, data, stack = upgraded_stack
+    _, written_data, stack = upgraded_stack
     path = "/load_text_to_collection?collection_name=new&doc_id=first"
-    response = stack.call("POST", path, {"text": TEXT, "metadata": {}, "wait": True}, key=data.key)
-    task = stack.call("POST", "/rest/v1/table/task", {"short_description": "New"}, key=data.key)
+    response = stack.call("POST", path, {"text": TEXT, "metadata": {}, "wait": True}, key=written_data.key)
+    task = stack.call("POST", "/rest/v1/table/task", {"short_description": "New"}, key=written_data.key)
 
     assert (response.status, response.body["document_status"], task.status) == (201, "ready", 201)

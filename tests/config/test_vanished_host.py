@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from config.database.connections import KEEPALIVES
-from tests.config.shared import SharedServers
+from tests.config.shared_servers import SharedServers
 from tests.config.stack import Stack, environment, eventually, free_port, manage
 
 pytestmark = [
@@ -75,9 +75,9 @@ def servers(network: Network, tmp_path: Path) -> Iterator[SharedServers]:
     """Servers for both hosts: the near one uses their sockets, the far one TCP."""
     servers = SharedServers(tmp_path / "servers")
     try:
-        servers.postgres.initialise()
-        with open(servers.folder.postgres / "pg_hba.conf", "a") as rules:
-            rules.write(f"host all all {SERVER_IP}/32 trust\n")
+        servers.postgres.initialize()
+        with open(servers.folder.postgres / "pg_hba.conf", "a") as hba_file:
+            hba_file.write(f"host all all {SERVER_IP}/32 trust\n")
         servers.start_postgres("-c", f"listen_addresses={HOST_IP}")
         servers.start_valkey("--port", "6379", "--bind", HOST_IP, "--protected-mode", "no")
         first_environment = environment(tmp_path / "first", free_port(), **servers.environ)
@@ -119,11 +119,11 @@ def test_another_beat_takes_over_and_the_old_one_steps_down(
             host.end()
 
 
-def test_test_network_can_be_cut(network: Network):
-    ping = ["ip", "netns", "exec", network.name, "timeout", "1", "bash", "-c", f"exec 3<>/dev/tcp/{HOST_IP}/1"]
+def test_network_fixture_can_be_disconnected(network: Network):
+    command = ["ip", "netns", "exec", network.name, "timeout", "1", "bash", "-c", f"exec 3<>/dev/tcp/{HOST_IP}/1"]
 
     def is_refused_immediately() -> bool:
-        return subprocess.run(ping, capture_output=True).returncode == 1
+        return subprocess.run(command, capture_output=True).returncode == 1
 
     eventually(is_refused_immediately)
     network.disconnect()

@@ -37,10 +37,10 @@ def send_all_then_read(stack: Stack, size: int, headers: str = "", path: str = "
         f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\n"
         f"{headers}Content-Length: {size}\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", stack.port), timeout=10) as link:
+    with socket.create_connection(("127.0.0.1", stack.port), timeout=10) as connection:
         try:
-            link.sendall(request_head.encode() + b" " * size)
-            return link.recv(12).decode()
+            connection.sendall(request_head.encode() + b" " * size)
+            return connection.recv(12).decode()
         except OSError as error:
             return type(error).__name__
 
@@ -55,21 +55,21 @@ def test_response_sent_before_the_body_was_read_arrives(running_stack: Stack, si
 def max_resident_mb(stack: Stack) -> float:
     """The sum of the peaks of all web processes, because large buffers are freed immediately."""
     web_server = stack.child("config.runtime.web_server")
-    states = [
+    status_texts = [
         Path(f"/proc/{process.pid}/status").read_text()
         for process in (web_server, *web_server.children(recursive=True))
     ]
-    return sum(int(re.findall(r"VmHWM:\s+(\d+) kB", state)[0]) for state in states) / 1000
+    return sum(int(re.findall(r"VmHWM:\s+(\d+) kB", status_text)[0]) for status_text in status_texts) / 1000
 
 
 def test_response_arrives_despite_a_slow_body(running_stack: Stack):
     """The body that the view did not read is drained after the response."""
-    with socket.create_connection(("127.0.0.1", running_stack.port), timeout=10) as link:
-        link.sendall(b"POST /api/me HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2000000\r\n\r\n")
+    with socket.create_connection(("127.0.0.1", running_stack.port), timeout=10) as connection:
+        connection.sendall(b"POST /api/me HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2000000\r\n\r\n")
         for _ in range(20):
-            link.sendall(b" " * (MB // 10))
+            connection.sendall(b" " * (MB // 10))
             time.sleep(0.03)  # in total longer than the response waits for the body
-        assert link.recv(12) == b"HTTP/1.1 401"
+        assert connection.recv(12) == b"HTTP/1.1 401"
 
 
 def test_oversized_bodies_use_no_memory_and_no_threads(running_stack: Stack):  # X08
@@ -87,49 +87,49 @@ def test_oversized_bodies_use_no_memory_and_no_threads(running_stack: Stack):  #
 def test_concurrent_bodies_that_arrive_after_their_headers_are_all_read(running_stack: Stack):
     """There are more bodies than threads; a server that needs a free thread to deliver a body would hang."""
     body = b'{"user_name": 1}'
-    with ExitStack() as stack:
+    with ExitStack() as exit_stack:
         socket_address = ("127.0.0.1", running_stack.port)
-        connections = [stack.enter_context(socket.create_connection(socket_address, timeout=10)) for _ in range(8)]
-        for link in connections:
-            link.sendall(f"{LOGIN_HEAD}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode())
+        connections = [exit_stack.enter_context(socket.create_connection(socket_address, timeout=10)) for _ in range(8)]
+        for connection in connections:
+            connection.sendall(f"{LOGIN_HEAD}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode())
         time.sleep(0.05)
-        for link in connections:
-            link.sendall(body)
-        statuses = {link.recv(12) for link in connections}
+        for connection in connections:
+            connection.sendall(body)
+        statuses = {connection.recv(12) for connection in connections}
 
     assert statuses == {b"HTTP/1.1 422"}  # the body was read
 
 
 def test_client_that_disconnects_during_its_body_occupies_no_thread(running_stack: Stack):
     for _ in range(8):
-        with socket.create_connection(("127.0.0.1", running_stack.port), timeout=10) as link:
-            link.sendall((LOGIN_HEAD + "Content-Length: 1000\r\n\r\n{").encode())
+        with socket.create_connection(("127.0.0.1", running_stack.port), timeout=10) as connection:
+            connection.sendall((LOGIN_HEAD + "Content-Length: 1000\r\n\r\n{").encode())
 
     assert send_all_then_read(running_stack, 10) == "HTTP/1.1 401"
 
 
-def test_unread_body_is_not_waited_for(running_stack: Stack):
-    with socket.create_connection(("127.0.0.1", running_stack.port), timeout=10) as link:
-        link.sendall(
+def test_response_does_not_wait_for_an_unread_body(running_stack: Stack):
+    with socket.create_connection(("127.0.0.1", running_stack.port), timeout=10) as connection:
+        connection.sendall(
             b"POST /api/me HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
             b"Expect: 100-continue\r\nContent-Length: 1000\r\n\r\n"
         )
-        assert link.recv(12) == b"HTTP/1.1 401"
+        assert connection.recv(12) == b"HTTP/1.1 401"
 
 
 SMUGGLED_REQUEST = b"GET /smuggled HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 LOGIN_HEAD = "POST /rest/v1/auth/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
 
-def received_bytes(stack: Stack, data: bytes) -> bytes:
+def received_bytes(stack: Stack, request: bytes) -> bytes:
     """All bytes until the server closes or resets the connection."""
     received = b""
-    with socket.create_connection(("127.0.0.1", stack.port), timeout=10) as link, suppress(ConnectionError):
-        link.sendall(data)
+    with socket.create_connection(("127.0.0.1", stack.port), timeout=10) as connection, suppress(ConnectionError):
+        connection.sendall(request)
         with suppress(OSError):  # the connection is closed
-            link.shutdown(socket.SHUT_WR)
-        while part := link.recv(65536):
-            received += part
+            connection.shutdown(socket.SHUT_WR)
+        while block := connection.recv(65536):
+            received += block
     return received
 
 
@@ -163,8 +163,8 @@ def test_ambiguous_request_length_hides_no_second_request(running_stack: Stack, 
 
 
 def test_sighup_loads_a_new_certificate_without_a_restart(tmp_path: Path):
-    pem = certificates.make_certificate("old", addresses=("127.0.0.1",)).write(tmp_path, "pair")
-    stack = Stack(tmp_path / "data", SVC_TLS_CERT=str(pem), SVC_TLS_KEY=str(pem))
+    pem_file = certificates.make_certificate("old", addresses=("127.0.0.1",)).write(tmp_path, "pair")
+    stack = Stack(tmp_path / "data", SVC_TLS_CERT=str(pem_file), SVC_TLS_KEY=str(pem_file))
     try:
         stack.start().wait_until_up()
         assert "curl -k -u admin:" in stack.output and f"https://127.0.0.1:{stack.port}/api/me" in stack.output

@@ -25,14 +25,14 @@ class Worker:
         self.queue = f"growing-{uuid4()}"
         self.client = Celery(broker=settings.CELERY_BROKER_URL)
         self.broker = redis.Redis.from_url(settings.REDIS_URL)
-        app = ["--app", "tests.config.growing_worker", "worker", "--loglevel", "ERROR"]
+        options = ["--app", "tests.config.growing_worker", "worker", "--loglevel", "ERROR"]
         variables = {
             "GROWING_FILE": str(file),
             "GROWING_QUEUE": self.queue,
             "GROWING_BROKER": settings.CELERY_BROKER_URL,
         }
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "celery", *app, "--concurrency", "1", "--without-gossip", "--without-mingle"],
+            [sys.executable, "-m", "celery", *options, "--concurrency", "1", "--without-gossip", "--without-mingle"],
             cwd=ROOT,
             env={**os.environ, **variables, "DJANGO_SETTINGS_MODULE": "config.settings", "PYTHONWARNINGS": "ignore"},
         )
@@ -93,11 +93,11 @@ def test_short_tasks_do_not_keep_a_child_and_run_once(worker: Worker):
     worker.wait_for("large")
     sent_names: list[str] = []
 
-    def last_task_has_ended() -> bool:
+    def child_ends_after_a_task() -> bool:
         sent_names.append(f"short-{len(sent_names)}")
         worker.send(sent_names[-1])
         return "ends" in [word for word, _ in worker.lines()]
 
-    eventually(last_task_has_ended)
+    eventually(child_ends_after_a_task)
     worker.wait_for(sent_names[-1])
     assert sorted(word for word, _ in worker.lines() if word in sent_names) == sorted(sent_names)

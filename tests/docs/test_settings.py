@@ -5,8 +5,8 @@ from dataclasses import fields
 
 from config.env import ROOT, Environment
 
-VARIABLE_NAMES = {row.metadata["name"] for row in fields(Environment)}
-SECRET_NAMES = {row.metadata["name"] for row in fields(Environment) if row.metadata["is_secret"]}
+VARIABLE_NAMES = {setting.metadata["name"] for setting in fields(Environment)}
+SECRET_NAMES = {setting.metadata["name"] for setting in fields(Environment) if setting.metadata["is_secret"]}
 
 
 def test_settings_page_lists_exactly_the_variables():
@@ -19,10 +19,10 @@ def test_settings_page_lists_exactly_the_variables():
 def test_settings_page_uses_the_descriptions_of_the_code():
     page = (ROOT / "docs/reference/settings.md").read_text()
 
-    assert [row.metadata["name"] for row in fields(Environment) if row.metadata["description"] not in page] == []
+    assert [setting.name for setting in fields(Environment) if setting.metadata["description"] not in page] == []
 
 
 def test_example_file_lists_exactly_the_variables():
-    lines = re.findall(r"^# ([A-Z_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE)
+    example_names = re.findall(r"^# ([A-Z_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE)
 
-    assert sorted(lines) == sorted(VARIABLE_NAMES)
+    assert sorted(example_names) == sorted(VARIABLE_NAMES)

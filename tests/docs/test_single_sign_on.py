@@ -61,12 +61,12 @@ def test_discovery_urls_are_documented_in_order():
 
 
 def test_documented_script_runs():
-    source = re.search(r"```js\n(.*?)```", PAGE, re.DOTALL)
-    assert source is not None
-    mapping_script.check_script(source[1])
+    match = re.search(r"```js\n(.*?)```", PAGE, re.DOTALL)
+    assert match is not None
+    mapping_script.check_script(match[1])
     claims = {"email": "ann@example.com", "given_name": "Ann", "family_name": "Ahlgren"}
 
-    assert mapping_script.map_claims(source[1], claims) == {
+    assert mapping_script.map_claims(match[1], claims) == {
         "email": "ann@example.com",
         "login": "ann@example.com",
         "first_name": "Ann",
@@ -87,10 +87,10 @@ def test_roles_and_claims_match_the_code():
 
 
 def test_demo_provider_prints_the_form_labels():
-    message = demo.instructions("http://127.0.0.1:8400", demo.callback_urls(Environment())[0])
-    fields = {str(field.verbose_name).lower() for field in OidcSetting._meta.fields}
+    instructions = demo.format_instructions("http://127.0.0.1:8400", demo.callback_urls(Environment())[0])
+    field_labels = {str(field.verbose_name).lower() for field in OidcSetting._meta.fields}
 
-    printed_labels = re.findall(r"^    ([A-Z][\w ]+?)  +\S", message, re.MULTILINE)
-    assert {name.lower() for name in printed_labels if name != "Select"} <= fields
-    assert all(name.strip().lower() in fields for name in re.search(r"Select +(.+)", message)[1].split(","))  # type: ignore[index]
-    assert message.count("http://127.0.0.1:8000/sso/callback/") == 1
+    printed_labels = re.findall(r"^    ([A-Z][\w ]+?)  +\S", instructions, re.MULTILINE)
+    assert {name.lower() for name in printed_labels if name != "Select"} <= field_labels
+    assert all(name.strip().lower() in field_labels for name in re.search(r"Select +(.+)", instructions)[1].split(","))  # type: ignore[index]
+    assert instructions.count("http://127.0.0.1:8000/sso/callback/") == 1

@@ -55,11 +55,11 @@ class ExampleRunner:
     ids: dict[str, str] = field(default_factory=dict)
     cursor: str = ""
 
-    def send_request(self, text: str) -> Any:
-        head, _, body = text.strip().partition("\n\n")
-        line, *lines = head.splitlines()
-        method, target = line.split(" ", 1)
-        headers = dict(line.split(": ", 1) for line in lines)
+    def send_request(self, printed_request: str) -> Any:
+        head, _, body = printed_request.strip().partition("\n\n")
+        request_line, *header_lines = head.splitlines()
+        method, target = request_line.split(" ", 1)
+        headers = dict(line.split(": ", 1) for line in header_lines)
         login = headers.pop("Authorization", "Basic demo.agent").removeprefix("Basic ")
         credentials = b64encode(f"{login}:{PASSWORD}".encode()).decode()
         authorization = {"Authorization": f"Basic {credentials}"} if login != "nobody" else {}
@@ -80,45 +80,44 @@ class ExampleRunner:
         return ID.sub(lambda match: self.ids[match[0]], text)
 
     def check_response(self, printed_response: str, response: Any) -> None:
-        head, _, body = printed_response.strip().partition("\n\n")
-        line, *lines = head.splitlines()
-        assert int(line[:3]) == response.status_code, response.content
-        for name, value in (line.split(": ", 1) for line in lines):
+        head, _, printed_body = printed_response.strip().partition("\n\n")
+        status_line, *header_lines = head.splitlines()
+        assert int(status_line[:3]) == response.status_code, response.content
+        for name, value in (line.split(": ", 1) for line in header_lines):
             assert self.is_same_text(value, response.headers.get(name, "")), f"{name}: {response.headers.get(name)}"
         content = b"".join(response).decode()
-        if body and response["Content-Type"] == "text/csv":
-            assert self.is_same_text(body, content.strip()), content
-        elif body:
-            document = json.loads(body)
-            content = json.loads(content)
-            assert self.is_same_value(document, content), json.dumps(content, ensure_ascii=False)
+        if printed_body and response["Content-Type"] == "text/csv":
+            assert self.is_same_text(printed_body, content.strip()), content
+        elif printed_body:
+            value = json.loads(content)
+            assert self.is_same_value(json.loads(printed_body), value), json.dumps(value, ensure_ascii=False)
 
-    def is_same_value(self, printed_value: Any, value: Any) -> bool:
-        if isinstance(printed_value, dict) and isinstance(value, dict):
-            return list(printed_value) == list(value) and all(
-                self.is_same_value(printed_value[key], value[key]) for key in printed_value
+    def is_same_value(self, printed_value: Any, actual_value: Any) -> bool:
+        if isinstance(printed_value, dict) and isinstance(actual_value, dict):
+            return list(printed_value) == list(actual_value) and all(
+                self.is_same_value(printed_value[key], actual_value[key]) for key in printed_value
             )
-        if isinstance(printed_value, list) and isinstance(value, list):
-            return len(printed_value) == len(value) and all(map(self.is_same_value, printed_value, value))
-        if isinstance(printed_value, str) and isinstance(value, str):
-            return self.is_same_text(printed_value, value)
-        return type(printed_value) is type(value) and bool(printed_value == value)
+        if isinstance(printed_value, list) and isinstance(actual_value, list):
+            return len(printed_value) == len(actual_value) and all(map(self.is_same_value, printed_value, actual_value))
+        if isinstance(printed_value, str) and isinstance(actual_value, str):
+            return self.is_same_text(printed_value, actual_value)
+        return type(printed_value) is type(actual_value) and bool(printed_value == actual_value)
 
-    def is_same_text(self, printed_text: str, value: str) -> bool:
+    def is_same_text(self, printed_text: str, actual_text: str) -> bool:
         """Whether the texts are equal except for ids, times and `…`."""
-        for printed_id, actual_id in zip(ID.findall(printed_text), ID.findall(value), strict=False):
+        for printed_id, actual_id in zip(ID.findall(printed_text), ID.findall(actual_text), strict=False):
             if self.ids.setdefault(printed_id, actual_id) != actual_id:
                 return False
         pattern = re.escape(TIME.sub("TIME", ID.sub("ID", printed_text))).replace("…", ".*")
-        return re.fullmatch(pattern, TIME.sub("TIME", ID.sub("ID", value)), re.S) is not None
+        return re.fullmatch(pattern, TIME.sub("TIME", ID.sub("ID", actual_text)), re.S) is not None
 
 
 @pytest.fixture
 def demo_records(db: Any) -> None:
     """The records of the first start, with task numbers that do not depend on other tests."""
     make_user("admin", "admin")
-    task = Table.objects.get(name="task")
-    query_rows(f'ALTER SEQUENCE records."N{task.pk}" RESTART')
+    task_table = Table.objects.get(name="task")
+    query_rows(f'ALTER SEQUENCE records."N{task_table.pk}" RESTART')
     demo_users.create_demo_users(lambda: PASSWORD)
     create_demo_records()
 
@@ -154,21 +153,21 @@ def test_every_request_has_a_response():
 
 @pytest.mark.parametrize("page", [README, PAGE], ids=["README", "table-api"])
 def test_curl_commands_return_the_printed_responses(demo_records: None, page: str):
-    requests = re.findall(r"```\w*\n(curl .*?)```\n+(?:[^\n]*\n+)?```json\n(.*?)```", page, re.S)
-    assert len(requests) >= 1
+    examples = re.findall(r"```\w*\n(curl .*?)```\n+(?:[^\n]*\n+)?```json\n(.*?)```", page, re.S)
+    assert len(examples) >= 1
 
-    for command, printed_json in requests:
+    for command, printed_json in examples:
         response = curl.run_command(command)
         assert ExampleRunner().is_same_value(json.loads(printed_json), json.loads(response.content)), response.content
 
 
 def test_every_example_query_works(demo_records: None):
-    rows = re.findall(
+    queries = re.findall(
         r"^\| `([^`|]+)` \| [^|]+ \|$", PAGE.partition("## Queries by example")[2].partition("\n## ")[0], re.M
     )
-    assert len(rows) > 8
+    assert len(queries) > 8
 
-    for query in rows[1:]:
+    for query in queries[1:]:
         response = ExampleRunner().send_request(f"GET /rest/v1/table/task?sysparm_query={query}")
         assert response.status_code == 200 and response.json()["data"], query
 
@@ -183,17 +182,18 @@ def test_parameter_table_has_every_parameter():
 def test_error_table_has_every_code_with_its_status():
     rows = re.findall(r"^\| (\d{3}) \| `(\w+)` \|", PAGE, re.M)
     paths = [*python_files("tableapi"), *python_files("system/strict_json.py")]
-    sources = "".join(path.read_text() for path in paths)
+    source_text = "".join(path.read_text() for path in paths)
 
-    codes = set(re.findall(r'code = "(\w+)"|code="(\w+)"', sources))
-    used_codes = {attribute or argument for attribute, argument in codes} - {"bad_request"}
+    code_matches = set(re.findall(r'code = "(\w+)"|code="(\w+)"', source_text))
+    used_codes = {attribute or argument for attribute, argument in code_matches} - {"bad_request"}
     assert used_codes - {code for _, code in rows} == set()
     statuses_by_code = {
         error_class.code: error_class.status
         for error_class in errors.ServiceError.__subclasses__()
         if error_class.code != "bad_request"
     }
-    assert {code: int(status) for status, code in rows if code in statuses_by_code}.items() <= statuses_by_code.items()
+    documented_statuses = {code: int(status) for status, code in rows if code in statuses_by_code}
+    assert documented_statuses.items() <= statuses_by_code.items()
 
 
 def python_files(name: str) -> Iterator[Any]:

@@ -10,7 +10,7 @@ from config.env import ROOT
 from tests.providers import node
 
 
-def run_browser_test(**environment: str) -> subprocess.CompletedProcess[str]:
+def run_browser_test(**variables: str) -> subprocess.CompletedProcess[str]:
     arguments = [
         "-q",
         "-p",
@@ -20,7 +20,7 @@ def run_browser_test(**environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "pytest", *arguments],
         cwd=ROOT,
-        env={**os.environ, "CHROMIUM": "/nowhere/chromium", "SVC_TEST_REQUIRE": "", **environment},
+        env={**os.environ, "CHROMIUM": "/nowhere/chromium", "SVC_TEST_REQUIRE": "", **variables},
         capture_output=True,
         text=True,
     )
@@ -45,9 +45,9 @@ def test_wheel_has_node_and_npm(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "")
     assert node.node_on_machine() is None
 
-    result = node.node_in_wheel()
-    assert result is not None
-    program, npm = result
+    commands = node.node_in_wheel()
+    assert commands is not None
+    program, npm = commands
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
     assert int(version[1:].partition(".")[0]) >= node.MIN_VERSION
     assert subprocess.run([*npm, "--version"], capture_output=True, text=True, check=True).stdout.strip()

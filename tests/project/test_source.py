@@ -25,18 +25,18 @@ SQL_MODULES = {
     "accounts/authentication/login_attempts.py": "one atomic upsert counts an attempt",
     "accounts/models/slow_statement_limit.py": "an advisory lock lets one request of a caller run",
     "accounts/roles.py": "a recursive query follows contained roles",
-    "collections_app/http/api/serializers.py": "languages of text search are those of the database",
-    "collections_app/search/metadata_listing.py": "documents that match are counted and cut to a page in one statement",
-    "collections_app/documents/deletion.py": "documents and collections are locked in one order, rows go in batches",
-    "collections_app/search/highlights.py": "PostgreSQL marks the words that it takes for those of the query",
+    "collections_app/http/api/serializers.py": "the database lists its text search languages",
+    "collections_app/search/metadata_listing.py": "matching documents are counted and paginated in one statement",
+    "collections_app/documents/deletion.py": "documents are locked in one order, rows are deleted in batches",
+    "collections_app/search/highlights.py": "PostgreSQL highlights the words that match the query",
     "collections_app/search/passages.py": "passages are read with their document in one statement",
-    "collections_app/queue/leases.py": "one statement takes the next document in turn, by the database's clock",
-    "collections_app/lexical/term_statistics.py": "words are taken from texts, weighed and counted in the database",
-    "collections_app/search/keyword_retrieval.py": "the best passages by words are scored in the database",
+    "collections_app/queue/leases.py": "one statement leases the next document, by the database clock",
+    "collections_app/lexical/term_statistics.py": "the database extracts, weights and counts words",
+    "collections_app/search/keyword_retrieval.py": "the database ranks passages by keywords",
     "collections_app/metrics.py": "the queue is counted in one statement",
     "collections_app/search/vector_retrieval.py": "the nearest vectors are found in the database",
     "collections_app/vectors/reembedding.py": "chunks without a vector are found, vectors are stored and deleted",
-    "collections_app/search/scope.py": "a search sees one snapshot",
+    "collections_app/search/scope.py": "a search reads one snapshot",
     "collections_app/ingest/steps.py": "passages are stored in bulk, a version is published under locks",
     "collections_app/documents/storage.py": "locks serialize equal uploads, pieces are written and read in binary",
     "collections_app/vectors/vector_indexes.py": "indexes are found, and built without blocking writes",
@@ -44,30 +44,30 @@ SQL_MODULES = {
     "config/maintenance/backup.py": "databases are created and renamed",
     "config/scheduling/leader_scheduler.py": "an advisory lock chooses the leader",
     "config/maintenance/reencryption.py": "secrets in records of designed tables are encrypted with a new key",
-    "config/management/commands/prepare.py": "the server and its extension are asked for their versions",
+    "config/management/commands/prepare.py": "the versions of the server and its extension are read",
     "sso/models/advisory_locks.py": "advisory locks serialize changes of a connection, sign-outs and refusals",
-    "accounts/models/time_zones.py": "the database is asked for the time zones that it knows",
+    "accounts/models/time_zones.py": "the database lists its time zones",
     "tableapi/write/designed_records.py": "records of designed tables are written",
     "tableapi/design/rule_hints.py": "ids in the condition of a rule are looked up",
     "tableapi/http/idempotency.py": "an advisory lock lets one of two equal requests run",
-    "tableapi/write/custom_columns.py": "rows beside those of the product are written",
+    "tableapi/write/custom_columns.py": "rows with custom columns of product records are written",
     "tableapi/write/references.py": "the id of a deleted record is removed from lists",
     "tableapi/write/system_records.py": "deferred constraints are checked before the response",
     "tableapi/attached/attachments.py": "pieces of files are written and read in binary",
-    "tableapi/attached/records.py": "what belongs to a deleted record is marked in one statement",
-    "tableapi/notifications/change_scan.py": "the change log is read, and people are found, in one statement",
-    "tableapi/notifications/entries.py": "the change log has no model's key",
+    "tableapi/attached/records.py": "comments and attachments of a deleted record are marked in one statement",
+    "tableapi/notifications/change_scan.py": "one statement reads the change log and finds the recipients",
+    "tableapi/notifications/entries.py": "the change log has no key for a model",
     "system/database_statements.py": "statements of the Table API are run",
     "tableapi/database/statement_runner.py": "statements of reads are run",
     "tableapi/ddl/schema_editor.py": "designed tables are created, changed and dropped",
     "tableapi/design/index_builder.py": "missing and invalid indexes are found",
     "system/background/index_builds.py": "indexes are built without blocking writes, by one builder at a time",
     "system/background/change_partitions.py": "partitions are created and dropped",
-    "system/records/change_log.py": "a write of a record is logged in a partitioned table, which has no model's key",
+    "system/records/change_log.py": "writes are logged in a partitioned table, which has no key for a model",
     "system/plain_sql.py": "runs the statements of other modules in this list",
-    "system/monitoring/health.py": "the extension is asked for its version",
+    "system/monitoring/health.py": "the version of the extension is read",
 }
-SQL_FUNCTIONS = {
+RAW_SQL_CALLS = {
     "cursor",
     "raw",
     "extra",
@@ -96,12 +96,12 @@ def called_names(path: Path) -> Iterator[tuple[str, int]]:
 
 @pytest.mark.parametrize("path", SOURCE_FILES, ids=relative_name)
 def test_raw_sql_is_only_used_in_listed_modules(path: Path):  # X02
-    lines = [line for name, line in called_names(path) if name in SQL_FUNCTIONS]
+    line_numbers = [line_number for name, line_number in called_names(path) if name in RAW_SQL_CALLS]
 
     if relative_name(path) in SQL_MODULES:
-        assert lines, "This module runs no SQL. Remove it from the list."
+        assert line_numbers, "This module runs no SQL. Remove it from the list."
     else:
-        assert lines == []
+        assert line_numbers == []
 
 
 @pytest.mark.parametrize("path", SOURCE_FILES, ids=relative_name)
@@ -112,7 +112,7 @@ def test_no_text_is_marked_safe(path: Path):  # X26
     assert names & UNSAFE_MARKUP_FUNCTIONS == set()
 
 
-def test_templates_disable_no_escaping():  # X26
+def test_no_template_disables_escaping():  # X26
     allowed_templates = {"pages/field.html": "the help text of a form is the product's own"}
     unescaped_templates = {
         str(path.relative_to(ROOT / "templates"))

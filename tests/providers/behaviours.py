@@ -26,10 +26,10 @@ class RecordedRequest:
     stop: Event = field(repr=False)
 
     def respond(self, status: int, body: bytes | object, **headers: str) -> None:
-        content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        all_headers = {"content_type": "application/json", "content_length": str(len(content)), **headers}
+        encoded_body = body if isinstance(body, bytes) else json.dumps(body).encode()
+        all_headers = {"content_type": "application/json", "content_length": str(len(encoded_body)), **headers}
         self.start_response(status, **all_headers)
-        self._handler.wfile.write(content)
+        self._handler.wfile.write(encoded_body)
 
     def start_response(self, status: int, **headers: str) -> None:
         self._handler.send_response(status)
@@ -63,8 +63,8 @@ def responds_with_html(status: int = 200) -> Behaviour:
     return responds_with(b"<!doctype html><title>Sign in to the network</title>", status, content_type="text/html")
 
 
-def redirects_to(to: str, status: int = 302) -> Behaviour:
-    return responds_with(b"", status, location=to)
+def redirects_to(location: str, status: int = 302) -> Behaviour:
+    return responds_with(b"", status, location=location)
 
 
 def responds_with_huge_body(size: int = 600 * 1024) -> Behaviour:
@@ -72,8 +72,8 @@ def responds_with_huge_body(size: int = 600 * 1024) -> Behaviour:
 
 
 def responds_with_gzip_bomb(size: int = 50 * 1024 * 1024) -> Behaviour:
-    compressed = gzip.compress(b" " * size)
-    return responds_with(compressed, content_encoding="gzip")
+    compressed_body = gzip.compress(b" " * size)
+    return responds_with(compressed_body, content_encoding="gzip")
 
 
 def sends_endless_chunks() -> Behaviour:

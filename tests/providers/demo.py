@@ -24,8 +24,8 @@ PEOPLE = (
      "family_name": "Agent", "name": "Ada Agent", "roles": ["itil"]},
 )  # fmt: skip
 SERVICE_FOUND = "(The service runs from this data folder.)"
-SERVICE_NOT_FOUND = "(No service runs from this data folder. If yours uses another port, set SVC_PORT here too.)"
-REALM_NOTES = {
+SERVICE_NOT_FOUND = "(No service runs from this data folder. If your service uses another port, set SVC_PORT here too.)"
+LOGIN_NOTES = {
     "anna": "no account yet; has the roles itil and surveyor",
     "ben": "no account yet; claims the role admin, which no provider can grant",
     "demo.agent": "has an account, which is matched by email",
@@ -39,12 +39,12 @@ def running_url(environment: env.Environment) -> str | None:
 
 def callback_urls(environment: env.Environment) -> list[str]:
     """The redirect URIs under which users may open the service; the first is the one to enter."""
-    product = (running_url(environment) or environment.base_url or environment.local_url).rstrip("/")
-    urls = [product, product.replace("//127.0.0.1", "//localhost")]
+    product_url = (running_url(environment) or environment.base_url or environment.local_url).rstrip("/")
+    urls = [product_url, product_url.replace("//127.0.0.1", "//localhost")]
     return [url + CALLBACK_PATH for url in dict.fromkeys(urls)]
 
 
-def instructions(url: str, callback: str, *, is_running: bool = False) -> str:
+def format_instructions(url: str, callback_url: str, *, is_running: bool = False) -> str:
     """The text that explains how to configure and try the provider."""
     fields = {
         "Name": "Demo",
@@ -57,23 +57,23 @@ def instructions(url: str, callback: str, *, is_running: bool = False) -> str:
     prefilled_fields = {
         "Authorization type": "Authorization Code Flow",
         "User field": "Email",
-        "Redirect URI": callback,
+        "Redirect URI": callback_url,
         "Scope": "openid",
     }
-    product = callback.removesuffix(CALLBACK_PATH)
+    product_url = callback_url.removesuffix(CALLBACK_PATH)
     lines = [
         "",
-        f"  A demo identity provider is running, for the service at {product}",
+        f"  A demo identity provider is running for the service at {product_url}",
         f"  {SERVICE_FOUND if is_running else SERVICE_NOT_FOUND}",
         "",
-        "  In the administration, open Single sign-on, OIDC settings, choose Add, and enter:",
+        "  In the administration, open Single sign-on → OIDC settings → Add, and enter:",
         *(f"    {name:<20}{value}" for name, value in fields.items()),
         "  These fields are already filled in:",
         *(f"    {name:<20}{value}" for name, value in prefilled_fields.items()),
         "    (PKCE without a secret: Client ID servicebase-pkce)",
         "",
-        f"  Then open the service in a private window and sign in as one of these, password {PASSWORD}:",
-        *(f"    {login:<20}{note}" for login, note in REALM_NOTES.items()),
+        f"  Then open the service in a private window and sign in as one of these users, password {PASSWORD}:",
+        *(f"    {login:<20}{note}" for login, note in LOGIN_NOTES.items()),
         "",
         "  Stop with Ctrl-C.",
         "",
@@ -94,7 +94,7 @@ def main(arguments: list[str]) -> int:
                 "This provider uses http, which the service refuses with the current settings. Outside production, set "
                 "SVC_ALLOW_HTTP_IDP=1 for the service and for this command."
             )
-        callbacks = callback_urls(environment)
+        urls = callback_urls(environment)
         people = [{"password": PASSWORD, **person} for person in PEOPLE]
         realms = [{"name": REALM, "path": f"/realm/{REALM}"}]
         provider = RealProvider(port=port, realms=realms, people=people, shows_people=True).start()
@@ -103,14 +103,14 @@ def main(arguments: list[str]) -> int:
         return 1
     try:
         redirect_options = {
-            "redirect_uris": callbacks,
-            "post_logout_redirect_uris": [signed_out_url(callback) for callback in callbacks],
+            "redirect_uris": urls,
+            "post_logout_redirect_uris": [logout_url(url) for url in urls],
         }
         provider.register(
-            client_registration(callbacks[0], client_secret=SECRET, **redirect_options),
-            public_registration(callbacks[0], **redirect_options),
+            client_registration(urls[0], client_secret=SECRET, **redirect_options),
+            public_registration(urls[0], **redirect_options),
         )
-        print(instructions(provider.url, callbacks[0], is_running=running_url(environment) is not None), flush=True)
+        print(format_instructions(provider.url, urls[0], is_running=running_url(environment) is not None), flush=True)
         return provider.wait()
     except KeyboardInterrupt:
         return 0
@@ -118,8 +118,8 @@ def main(arguments: list[str]) -> int:
         provider.stop()
 
 
-def signed_out_url(callback: str) -> str:
-    return callback.replace(CALLBACK_PATH, "/sso/logout/")
+def logout_url(callback_url: str) -> str:
+    return callback_url.replace(CALLBACK_PATH, "/sso/logout/")
 
 
 if __name__ == "__main__":

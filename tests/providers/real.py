@@ -1,8 +1,8 @@
 """Runs a certified OpenID provider (npm oidc-provider), and a browser that signs in to it.
 
 with RealProvider() as provider:
-    provider.register(client("http://testserver/sso/callback/"))
-    back = Visitor(provider).sign_in(location, "anna")       # the URL that the browser is redirected to
+    provider.register(client_registration("http://testserver/sso/callback/"))
+    callback_url = Visitor(provider).sign_in(location, "anna")
     provider.rotate("main", overlap=False)
 """
 
@@ -43,14 +43,14 @@ CLIENT_ID, CLIENT_SECRET = "servicebase", "secret of the client"
 
 def client_registration(callback: str, **members: Any) -> dict[str, Any]:
     """A confidential client of the code flow for the product with this callback URL."""
-    parts = urlsplit(callback)
-    product = urlunsplit((parts.scheme, parts.netloc, "", "", ""))
+    url = urlsplit(callback)
+    product_url = urlunsplit((url.scheme, url.netloc, "", "", ""))
     return {
         "client_id": CLIENT_ID,
         "client_secret": CLIENT_SECRET,
         "redirect_uris": [callback],
-        "post_logout_redirect_uris": [f"{product}/sso/logout/"],
-        "backchannel_logout_uri": f"{product}/sso/backchannel-logout/",
+        "post_logout_redirect_uris": [f"{product_url}/sso/logout/"],
+        "backchannel_logout_uri": f"{product_url}/sso/backchannel-logout/",
         "backchannel_logout_session_required": True,
         **members,
     }
@@ -64,8 +64,8 @@ def public_registration(callback: str, **members: Any) -> dict[str, Any]:
 
 def fragment_registration(callback: str, **members: Any) -> dict[str, Any]:
     """A public client that receives the ID token in the fragment."""
-    types = {"response_types": ["id_token", "id_token token"], "grant_types": ["implicit"]}
-    return {**public_registration(callback), **types, "client_id": "servicebase-fragment", **members}
+    response_and_grant_types = {"response_types": ["id_token", "id_token token"], "grant_types": ["implicit"]}
+    return {**public_registration(callback), **response_and_grant_types, "client_id": "servicebase-fragment", **members}
 
 
 class RealProvider:
@@ -93,13 +93,13 @@ class RealProvider:
         )
         assert self._process.stdout and self._process.stderr
         is_ready, _, _ = select.select([self._process.stdout], [], [], START_TIMEOUT_S)
-        line = self._process.stdout.readline() if is_ready else ""
-        if not line:
+        ready_line = self._process.stdout.readline() if is_ready else ""
+        if not ready_line:
             self._process.kill()
-            message = self._process.stderr.read().strip()
+            error_output = self._process.stderr.read().strip()
             self.stop()
-            raise RuntimeError(f"the identity provider did not start: {message[-2000:]}")
-        self.url = json.loads(line)["url"]
+            raise RuntimeError(f"the identity provider did not start: {error_output[-2000:]}")
+        self.url = json.loads(ready_line)["url"]
         return self
 
     def stop(self) -> None:
@@ -119,7 +119,7 @@ class RealProvider:
         return self._process.wait()
 
     def issuer(self, realm: str) -> str:
-        return self.url + next(str(settings["path"]) for settings in REALMS if settings["name"] == realm)
+        return self.url + next(str(entry["path"]) for entry in REALMS if entry["name"] == realm)
 
     def register(self, *clients: dict[str, Any]) -> None:
         """Replaces the clients of every realm."""
@@ -165,31 +165,31 @@ class Visitor:
 
     def sign_in(self, location: str, login: str, password: str = PASSWORD) -> str:
         """Signs in unless the user is already signed in; returns the URL to which the provider redirects."""
-        url, page = self.follow(location)
+        url, page_html = self.follow(location)
         if not url.startswith(self.provider.url):
             return url
-        assert 'name="password"' in page, page
+        assert 'name="password"' in page_html, page_html
         return self.follow(url, {"login": login, "password": password})[0]
 
     def sign_out(self, location: str, form: dict[str, str] | None = None) -> str:
-        url, page = self.follow(location, form)
+        url, page_html = self.follow(location, form)
         if not url.startswith(self.provider.url):
             return url
-        action = re.search(r'action="([^"]+)"', page)
-        xsrf_field = re.search(r'name="xsrf" value="([^"]+)"', page)
-        assert action and xsrf_field, page
-        return self.follow(html.unescape(action[1]), {"xsrf": xsrf_field[1], "logout": "yes"})[0]
+        action_match = re.search(r'action="([^"]+)"', page_html)
+        xsrf_match = re.search(r'name="xsrf" value="([^"]+)"', page_html)
+        assert action_match and xsrf_match, page_html
+        return self.follow(html.unescape(action_match[1]), {"xsrf": xsrf_match[1], "logout": "yes"})[0]
 
     def follow(self, location: str, form: dict[str, str] | None = None) -> tuple[str, str]:
         """Returns the first URL outside the provider, or the URL and content of the last page within it."""
-        data = urlencode(form).encode() if form else None
+        form_data = urlencode(form).encode() if form else None
         while location.startswith(self.provider.url):
             try:
-                with self._opener.open(location, data, timeout=30) as response:
+                with self._opener.open(location, form_data, timeout=30) as response:
                     return location, response.read().decode()
             except HTTPError as error:
                 with error:
                     if error.code not in (302, 303):
                         return location, error.read().decode()
-                    location, data = urljoin(location, error.headers["Location"]), None
+                    location, form_data = urljoin(location, error.headers["Location"]), None
         return location, ""

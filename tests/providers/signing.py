@@ -35,9 +35,9 @@ def jwk(name: str, **members: Any) -> dict[str, Any]:
     """The public JWK of a named key, with the name as kid; `members` replace its members."""
     public_key = private_key(name).public_key()
     algorithms: dict[str, Any] = {"r": RSAAlgorithm, "s": RSAAlgorithm, "p": ECAlgorithm, "e": OKPAlgorithm}
-    result = algorithms[name[0]].to_jwk(public_key, as_dict=True)
-    result.pop("key_ops", None)
-    return without_absent({**result, "kid": name, "use": "sig", **members})
+    key_members = algorithms[name[0]].to_jwk(public_key, as_dict=True)
+    key_members.pop("key_ops", None)
+    return without_absent({**key_members, "kid": name, "use": "sig", **members})
 
 
 def without_absent(members: dict[str, Any]) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def token(
+def sign_token(
     claims: dict[str, Any] | bytes,
     *,
     key: str | bytes = "rsa-1",
@@ -68,8 +68,8 @@ def token(
     signed_part = f"{base64url(json.dumps(header_members).encode())}.{base64url(payload)}"
     if signature is None:
         algorithm = get_default_algorithms()[signed_with or header_members["alg"]]
-        secret = private_key(key) if isinstance(key, str) else key
-        signature = b"" if signed_with == "none" else algorithm.sign(signed_part.encode(), secret)
+        signing_key = private_key(key) if isinstance(key, str) else key
+        signature = b"" if signed_with == "none" else algorithm.sign(signed_part.encode(), signing_key)
     return f"{signed_part}.{base64url(signature)}"
 
 

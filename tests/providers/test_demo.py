@@ -38,20 +38,20 @@ def run_demo(*arguments: str, **environment: str) -> subprocess.CompletedProcess
     ids=repr,
 )
 def test_demo_provider_is_refused_in_production(environment: dict[str, str]):
-    completed = run_demo(**environment)
+    completed_process = run_demo(**environment)
 
-    assert (completed.returncode, completed.stdout) == (1, "")
-    assert completed.stderr.startswith("servicebase: ") and "SVC_ALLOW_HTTP_IDP=1" in completed.stderr
+    assert (completed_process.returncode, completed_process.stdout) == (1, "")
+    assert completed_process.stderr.startswith("servicebase: ") and "SVC_ALLOW_HTTP_IDP=1" in completed_process.stderr
 
 
 def test_used_port_is_reported():
     import socket
 
     with socket.create_server(("127.0.0.1", free_port())) as listener:
-        completed = run_demo("--port", str(listener.getsockname()[1]))
+        completed_process = run_demo("--port", str(listener.getsockname()[1]))
 
-    assert completed.returncode == 1
-    assert "address already in use" in completed.stderr and "Traceback" not in completed.stderr
+    assert completed_process.returncode == 1
+    assert "address already in use" in completed_process.stderr and "Traceback" not in completed_process.stderr
 
 
 def test_demo_provider_uses_the_port_of_the_running_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -59,11 +59,11 @@ def test_demo_provider_uses_the_port_of_the_running_service(tmp_path: Path, monk
         if name.startswith("SVC_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("SVC_DATA_DIR", str(tmp_path))
-    folder = DataFolder(tmp_path)
-    folder.prepare()
+    data_folder = DataFolder(tmp_path)
+    data_folder.prepare()
     assert demo.callback_urls(env.current())[0] == "http://127.0.0.1:8000/sso/callback/", "no service runs"
 
-    folder.record_url("http://127.0.0.1:8161")
+    data_folder.record_url("http://127.0.0.1:8161")
     assert demo.callback_urls(env.current()) == [
         "http://127.0.0.1:8161/sso/callback/",
         "http://localhost:8161/sso/callback/",
@@ -74,7 +74,7 @@ def test_demo_provider_uses_the_port_of_the_running_service(tmp_path: Path, monk
 
     ended_process = subprocess.Popen([sys.executable, "-c", ""])
     ended_process.wait()
-    folder.url_file.write_text(f"{ended_process.pid} http://127.0.0.1:8161\n")
+    data_folder.url_file.write_text(f"{ended_process.pid} http://127.0.0.1:8161\n")
     assert demo.callback_urls(env.current())[0] == "http://127.0.0.1:8000/sso/callback/", "the service was killed"
 
 

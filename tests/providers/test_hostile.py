@@ -1,6 +1,5 @@
 """The hostile provider behaves correctly unless a test configures it otherwise, and ends with the test."""
 
-import base64
 import hashlib
 import time
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ import jwt
 import pytest
 
 from system.outbound import OutboundFailed, Policy, get, post_form
+from tests.accounts.callers import basic_auth
 from tests.providers.behaviours import (
     hangs_up,
     redirects_to,
@@ -36,7 +36,7 @@ def provider() -> Iterator[HostileProvider]:
 
 
 def authorization_url(provider: HostileProvider, response_type: str = "code") -> str:
-    query = {
+    parameters = {
         "response_type": response_type,
         "client_id": "servicebase",
         "redirect_uri": "http://testserver/sso/callback/",
@@ -45,16 +45,16 @@ def authorization_url(provider: HostileProvider, response_type: str = "code") ->
         "code_challenge": base64url(hashlib.sha256(VERIFIER.encode()).digest()),
         "code_challenge_method": "S256",
     }
-    return provider.url("auth") + "?" + urlencode(query)
+    return provider.url("auth") + "?" + urlencode(parameters)
 
 
 def test_correct_client_signs_in(provider: HostileProvider):
-    body = get(provider.url("discovery"), POLICY).json()
-    assert isinstance(body, dict) and body["issuer"] == provider.issuer
+    discovery = get(provider.url("discovery"), POLICY).json()
+    assert isinstance(discovery, dict) and discovery["issuer"] == provider.issuer
     parameters = dict(parse_qsl(urlsplit(provider.authorize(authorization_url(provider))).query))
-    basic = "Basic " + base64.b64encode(f"servicebase:{provider.client_secret}".encode()).decode()
+    basic_headers = basic_auth("servicebase", provider.client_secret)
     form = {"code": parameters["code"], "redirect_uri": "http://testserver/sso/callback/", "code_verifier": VERIFIER}
-    response = post_form(body["token_endpoint"], form, POLICY, headers={"authorization": basic})
+    response = post_form(discovery["token_endpoint"], form, POLICY, headers=basic_headers)
     tokens = response.json()
     assert response.status == 200 and isinstance(tokens, dict)
 
@@ -65,33 +65,33 @@ def test_correct_client_signs_in(provider: HostileProvider):
         ["RS256"],
         audience="servicebase",
         options={"verify_iat": True},
-        issuer=body["issuer"],
+        issuer=discovery["issuer"],
     )
     assert (claims["sub"], claims["nonce"]) == ("sub-ann", "n")
-    bearer = {"authorization": f"Bearer {tokens['access_token']}"}
-    assert get(body["userinfo_endpoint"], POLICY, headers=bearer).json() == provider.person
-    assert post_form(body["token_endpoint"], form, POLICY, headers={"authorization": basic}).status == 400
+    bearer_headers = {"authorization": f"Bearer {tokens['access_token']}"}
+    assert get(discovery["userinfo_endpoint"], POLICY, headers=bearer_headers).json() == provider.person
+    assert post_form(discovery["token_endpoint"], form, POLICY, headers=basic_headers).status == 400
 
 
-@pytest.mark.parametrize("changes", ["secret", "verifier", "redirect"])
-def test_incorrect_client_is_refused(provider: HostileProvider, changes: str):
+@pytest.mark.parametrize("wrong_value", ["secret", "verifier", "redirect"])
+def test_incorrect_client_is_refused(provider: HostileProvider, wrong_value: str):
     parameters = dict(parse_qsl(urlsplit(provider.authorize(authorization_url(provider))).query))
     form = {
         "code": parameters["code"],
-        "redirect_uri": "http://testserver/" if changes == "redirect" else "http://testserver/sso/callback/",
-        "code_verifier": "w" * 43 if changes == "verifier" else VERIFIER,
+        "redirect_uri": "http://testserver/" if wrong_value == "redirect" else "http://testserver/sso/callback/",
+        "code_verifier": "w" * 43 if wrong_value == "verifier" else VERIFIER,
         "client_id": "servicebase",
-        "client_secret": "another" if changes == "secret" else provider.client_secret,
+        "client_secret": "another" if wrong_value == "secret" else provider.client_secret,
     }
 
-    assert post_form(provider.url("token"), form, POLICY).status == (401 if changes == "secret" else 400)
+    assert post_form(provider.url("token"), form, POLICY).status == (401 if wrong_value == "secret" else 400)
 
 
 def test_tokens_are_returned_in_the_fragment(provider: HostileProvider):
-    parts = urlsplit(provider.authorize(authorization_url(provider, "id_token token")))
+    callback_url = urlsplit(provider.authorize(authorization_url(provider, "id_token token")))
 
-    assert parts.query == ""
-    assert set(dict(parse_qsl(parts.fragment))) == {
+    assert callback_url.query == ""
+    assert set(dict(parse_qsl(callback_url.fragment))) == {
         "state", "session_state", "id_token", "access_token", "token_type", "expires_in",
     }  # fmt: skip
 

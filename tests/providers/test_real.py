@@ -1,6 +1,5 @@
 """The real provider supports what the sign-in tests need."""
 
-import base64
 import hashlib
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +10,7 @@ import psutil
 import pytest
 
 from system.outbound import Policy, get, post_form
+from tests.accounts.callers import basic_auth
 from tests.providers.hostile import HostileProvider
 from tests.providers.real import (
     CLIENT_ID,
@@ -39,9 +39,9 @@ def provider() -> Iterator[RealProvider]:
 
 
 def fetch_discovery_document(provider: RealProvider, realm: str) -> dict[str, Any]:
-    body = get(provider.issuer(realm) + "/.well-known/openid-configuration", POLICY).json()
-    assert isinstance(body, dict)
-    return body
+    discovery = get(provider.issuer(realm) + "/.well-known/openid-configuration", POLICY).json()
+    assert isinstance(discovery, dict)
+    return discovery
 
 
 def authorization_url(discovery: dict[str, Any], **parameters: str) -> str:
@@ -54,14 +54,13 @@ def authorization_url(discovery: dict[str, Any], **parameters: str) -> str:
 def redeem_code(discovery: dict[str, Any], callback_url: str, **parameters: str) -> dict[str, Any]:
     code = dict(parse_qsl(urlsplit(callback_url).query))["code"]
     form = {"grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
-    basic = base64.b64encode(f"{CLIENT_ID}:{CLIENT_SECRET.replace(' ', '%20')}".encode()).decode()
-    headers = {} if parameters else {"authorization": f"Basic {basic}"}
-    response = post_form(discovery["token_endpoint"], {**form, **parameters}, POLICY, headers=headers).json()
-    assert isinstance(response, dict)
-    return response
+    headers = {} if parameters else basic_auth(CLIENT_ID, CLIENT_SECRET.replace(" ", "%20"))
+    tokens = post_form(discovery["token_endpoint"], {**form, **parameters}, POLICY, headers=headers).json()
+    assert isinstance(tokens, dict)
+    return tokens
 
 
-def claims(discovery: dict[str, Any], token: str, client_id: str = CLIENT_ID) -> dict[str, Any]:
+def verified_claims(discovery: dict[str, Any], token: str, client_id: str = CLIENT_ID) -> dict[str, Any]:
     keys = jwt.PyJWKSet.from_dict(get(discovery["jwks_uri"], POLICY).json())  # type: ignore[arg-type]
     key = keys[jwt.get_unverified_header(token)["kid"]]
     return dict(jwt.decode(token, key, ["RS256"], audience=client_id, issuer=discovery["issuer"]))
@@ -72,11 +71,11 @@ def test_code_flow_returns_claims_with_roles(provider: RealProvider):
     callback_url = Visitor(provider).sign_in(authorization_url(discovery), "anna")
     assert callback_url.startswith(CALLBACK + "?code=") and urlsplit(callback_url).query.count("iss=") == 1
 
-    token_claims = claims(discovery, redeem_code(discovery, callback_url)["id_token"])
-    assert (token_claims["sub"], token_claims["email"], token_claims["preferred_username"], token_claims["nonce"]) == (
+    claims = verified_claims(discovery, redeem_code(discovery, callback_url)["id_token"])
+    assert (claims["sub"], claims["email"], claims["preferred_username"], claims["nonce"]) == (
         "sub-anna", "anna@example.com", "anna", "n",
     )  # fmt: skip
-    assert token_claims["realm_access"] == {"roles": ["itil", "surveyor"]} and token_claims["sid"]
+    assert claims["realm_access"] == {"roles": ["itil", "surveyor"]} and claims["sid"]
 
 
 def test_public_client_uses_pkce(provider: RealProvider):
@@ -97,11 +96,11 @@ def test_plain_issuer_follows_the_scope_and_requires_the_secret_in_the_form(prov
     assert discovery["issuer"] == provider.url
     location = authorization_url(discovery, scope="openid email", client_id="servicebase-pkce")
     tokens = redeem_code(discovery, Visitor(provider).sign_in(location, "chris"), client_id="servicebase-pkce")
-    assert "email" not in claims(discovery, tokens["id_token"], "servicebase-pkce")
+    assert "email" not in verified_claims(discovery, tokens["id_token"], "servicebase-pkce")
 
-    bearer = {"authorization": f"Bearer {tokens['access_token']}"}
-    body = get(discovery["userinfo_endpoint"], POLICY, headers=bearer).json()
-    assert body == {"sub": "sub-chris", "email": "chris@example.com", "email_verified": False}
+    bearer_headers = {"authorization": f"Bearer {tokens['access_token']}"}
+    userinfo = get(discovery["userinfo_endpoint"], POLICY, headers=bearer_headers).json()
+    assert userinfo == {"sub": "sub-chris", "email": "chris@example.com", "email_verified": False}
 
 
 @pytest.mark.parametrize("response_type", ["id_token", "id_token token"])
@@ -112,8 +111,8 @@ def test_tokens_are_returned_in_the_fragment(provider: RealProvider, response_ty
         location = location.replace(f"{name}=", f"x_{name}=")
     parameters = dict(parse_qsl(urlsplit(Visitor(provider).sign_in(location, "anna")).fragment))
 
-    token_claims = claims(discovery, parameters["id_token"], "servicebase-fragment")
-    assert ("at_hash" in token_claims) == ("access_token" in parameters) == ("token" in response_type.split())
+    claims = verified_claims(discovery, parameters["id_token"], "servicebase-fragment")
+    assert ("at_hash" in claims) == ("access_token" in parameters) == ("token" in response_type.split())
 
 
 @pytest.mark.parametrize("overlap", [True, False])
@@ -121,14 +120,14 @@ def test_users_stay_signed_in_while_keys_rotate(provider: RealProvider, overlap:
     discovery = fetch_discovery_document(provider, "main")
     visitor = Visitor(provider)
     visitor.sign_in(authorization_url(discovery), "anna")
-    kids_before = {key["kid"] for key in get(discovery["jwks_uri"], POLICY).json()["keys"]}  # type: ignore[index]
-    kids = provider.rotate("main", overlap=overlap)
-    callback_url, page = visitor.follow(authorization_url(discovery))
+    old_kids = {key["kid"] for key in get(discovery["jwks_uri"], POLICY).json()["keys"]}  # type: ignore[index]
+    current_kids = provider.rotate("main", overlap=overlap)
+    callback_url, page_html = visitor.follow(authorization_url(discovery))
 
-    assert page == "" and "code=" in callback_url
-    assert (kids_before <= set(kids)) is overlap
+    assert page_html == "" and "code=" in callback_url
+    assert (old_kids <= set(current_kids)) is overlap
     token = redeem_code(discovery, callback_url)["id_token"]
-    assert jwt.get_unverified_header(token)["kid"] in set(kids) - kids_before
+    assert jwt.get_unverified_header(token)["kid"] in set(current_kids) - old_kids
 
 
 def test_realm_without_discovery_still_serves_the_specified_paths(provider: RealProvider):
@@ -139,9 +138,9 @@ def test_realm_without_discovery_still_serves_the_specified_paths(provider: Real
 
 
 def test_sign_out_calls_the_back_channel(provider: RealProvider):
-    with HostileProvider() as product:  # any server that takes a form
-        product.serve("/backchannel-logout", lambda request: request.respond(200, {}))
-        url = product.url_idp + "/backchannel-logout"
+    with HostileProvider() as receiver:  # any server that takes a form
+        receiver.serve("/backchannel-logout", lambda request: request.respond(200, {}))
+        url = receiver.url_idp + "/backchannel-logout"
         provider.register(client_registration(CALLBACK, backchannel_logout_uri=url), public_registration(CALLBACK))
         discovery = fetch_discovery_document(provider, "main")
         visitor = Visitor(provider)
@@ -157,14 +156,14 @@ def test_sign_out_calls_the_back_channel(provider: RealProvider):
         visitor.sign_in(authorization_url(discovery), "ben")
         assert provider.end_sessions("main", "ben") == [CLIENT_ID]
 
-        first_claims, second_claims = (claims_of(request.form["logout_token"]) for request in product.requests)
-        assert first_claims["sid"] == claims_of(token)["sid"] != second_claims["sid"]
+        first_claims, second_claims = (decode_claims(request.form["logout_token"]) for request in receiver.requests)
+        assert first_claims["sid"] == decode_claims(token)["sid"] != second_claims["sid"]
         assert first_claims["sub"] == second_claims["sub"] == "sub-ben"
     assert 'name="password"' in visitor.follow(authorization_url(discovery))[1]
     provider.register(client_registration(CALLBACK), public_registration(CALLBACK), fragment_registration(CALLBACK))
 
 
-def claims_of(token: str) -> dict[str, Any]:
+def decode_claims(token: str) -> dict[str, Any]:
     return dict(jwt.decode(token, options={"verify_signature": False}))
 
 

@@ -11,13 +11,13 @@ from tests.providers.hostile import HostileProvider
 
 
 @pytest.fixture
-def allowed_http(settings: Any) -> None:
+def allow_http(settings: Any) -> None:
     """Allows http and loopback providers, as in development."""
     settings.OUTBOUND_POLICY = {**settings.OUTBOUND_POLICY, "allow_http": True}
 
 
 @pytest.fixture
-def provider(allowed_http: None) -> Iterator[HostileProvider]:
+def provider(allow_http: None) -> Iterator[HostileProvider]:
     with HostileProvider() as provider:
         yield provider
 

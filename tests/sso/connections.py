@@ -9,7 +9,7 @@ from sso.models import OidcSetting
 from system import properties
 from tests.providers.hostile import HostileProvider
 
-CALLBACK = "http://testserver/sso/callback/"
+CALLBACK_URL = "http://testserver/sso/callback/"
 VALID_COLUMNS = {
     "name": "Example",
     "url_idp": "https://idp.example.com",
@@ -17,7 +17,7 @@ VALID_COLUMNS = {
     "authorization_type": "pkce",
     "client_id": "servicebase",
     "user_field": "email",
-    "redirect_uri": CALLBACK,
+    "redirect_uri": CALLBACK_URL,
     "scope": "openid",
 }
 # If the endpoints are known, a save does not look up the provider.
@@ -62,7 +62,7 @@ def connection_path(setting: OidcSetting | None, page: str = "change") -> str:
 
 def form_data(setting: OidcSetting | None = None, /, **columns: Any) -> dict[str, str]:
     """The form data of a record with changed columns; `None` leaves a column out."""
-    stored_values = (
+    stored_columns = (
         {
             name: getattr(setting, name)
             for name in (*VALID_COLUMNS, "script", "role_claim", "group_claim", "response_type", *CHECKBOXES)
@@ -76,11 +76,11 @@ def form_data(setting: OidcSetting | None = None, /, **columns: Any) -> dict[str
         "role_claim": "",
         "group_claim": "",
         "response_type": "code",
-        **stored_values,
+        **stored_columns,
         **columns,
     }
-    values = {name: "on" if value is True else value for name, value in form.items()}
-    return {name: value for name, value in values.items() if value is not None and value is not False}
+    form_values = {name: "on" if value is True else value for name, value in form.items()}
+    return {name: value for name, value in form_values.items() if value is not None and value is not False}
 
 
 def press_button(browser: Client, button: str, setting: OidcSetting | None = None, /, **columns: Any) -> Any:

@@ -22,12 +22,12 @@ def signed_with(**options: Any) -> TokenFunction:
     return lambda provider, valid_claims: provider.sign(valid_claims, **options)
 
 
-def serve_token(provider: HostileProvider, token: TokenFunction) -> None:
-    provider.id_token = lambda valid_claims: token(provider, {**valid_claims, "canary": CANARY})
+def serve_token(provider: HostileProvider, make_token: TokenFunction) -> None:
+    provider.id_token = lambda valid_claims: make_token(provider, {**valid_claims, "canary": CANARY})
 
 
-def check_refused(browser: Browser, code: str) -> SignIn:
-    """Checks that a sign-in is refused with this code, and that nothing of the token is shown or stored."""
+def check_sign_in_refused(browser: Browser, code: str) -> SignIn:
+    """Checks that a sign-in is refused with this code, and that no part of the token is shown or stored."""
     response = browser.sign_in()
     entry = check_refusal(response, code, Refusal[code.upper()].status)
     assert browser.login is None

@@ -18,7 +18,7 @@ HTML_HEADERS = {"Accept": "text/html"}
 
 
 def make_active_connection(provider: HostileProvider, **columns: Any) -> OidcSetting:
-    """An active connection to the provider, with its endpoints."""
+    """Saves an active connection to the provider, with its endpoints."""
     secret = columns.pop("secret", provider.client_secret)
     defaults = {"active": True, "user_field": "login", "authorization_type": "code"}
     return make_connection_at(
@@ -39,19 +39,21 @@ class Browser:
         assert response.status_code == 302, response.content
         return str(response["Location"])
 
-    def return_url(self, location: str) -> str:
+    def authorize(self, authorization_url: str) -> str:
         """Signs in at the provider; returns the callback URL to which it redirects."""
-        return self.provider.authorize(location)
+        return self.provider.authorize(authorization_url)
 
     def return_to(self, url: str, **options: Any) -> Any:
         """Requests the callback URL; a fragment is sent by POST, as the fragment page does."""
-        parts = urlsplit(url)
-        if parts.fragment:
-            return self.client.post(parts.path, dict(parse_qsl(parts.fragment)), headers=HTML_HEADERS, **options)
-        return self.client.get(f"{parts.path}?{parts.query}", headers=HTML_HEADERS, **options)
+        parsed_url = urlsplit(url)
+        if parsed_url.fragment:
+            return self.client.post(
+                parsed_url.path, dict(parse_qsl(parsed_url.fragment)), headers=HTML_HEADERS, **options
+            )
+        return self.client.get(f"{parsed_url.path}?{parsed_url.query}", headers=HTML_HEADERS, **options)
 
     def sign_in(self, **parameters: str) -> Any:
-        return self.return_to(self.return_url(self.start(**parameters)))
+        return self.return_to(self.authorize(self.start(**parameters)))
 
     @property
     def login(self) -> str | None:
@@ -75,5 +77,5 @@ def check_refusal(response: Any, code: str, status: int) -> SignIn:
 
 
 def make_ann(**columns: Any) -> User:
-    """The account of the provider's person."""
+    """Creates the account of the provider's person."""
     return User.objects.create_user("ann", **{"email": "ann@example.com", **columns})

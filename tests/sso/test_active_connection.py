@@ -9,14 +9,14 @@ from django.test import Client
 from sso.models import CertificatePair, IdpCertificate, OidcSetting
 from system import properties, property_definitions
 from system.models import DeletionLogEntry
-from tests.sso.connections import CALLBACK, make_connection, welcome_page
+from tests.sso.connections import CALLBACK_URL, make_connection, welcome_page
 
 pytestmark = pytest.mark.django_db
 
 OTHER_URL = "http://testserver/other/"
 
 
-def active_name() -> list[str]:
+def active_names() -> list[str]:
     return [setting.name for setting in OidcSetting.objects.filter(active=True)]
 
 
@@ -31,12 +31,12 @@ class TestActiveConnection:
             make_connection(name="first", active=True),
             make_connection(name="second", active=True),
         )
-        assert active_name() == ["second"]
+        assert active_names() == ["second"]
         first_setting = first_setting.refreshed()
         assert (first_setting.active, first_setting.sys_version, first_setting.history.count()) == (False, 1, 2)
         first_setting.active = True
         first_setting.save()
-        assert active_name() == ["first"] and not second_setting.refreshed().active
+        assert active_names() == ["first"] and not second_setting.refreshed().active
         assert OidcSetting.get_active() == first_setting
 
     def test_the_database_allows_only_one_active_connection(self):
@@ -52,16 +52,16 @@ class TestActiveConnection:
         monkeypatch.setattr(properties, "put", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             make_connection(name="second", active=True, redirect_uri=OTHER_URL)
-        assert active_name() == ["first"] and welcome_page() == CALLBACK
+        assert active_names() == ["first"] and welcome_page() == CALLBACK_URL
         assert OidcSetting.objects.count() == 1
 
     def test_a_refused_save_leaves_the_old_connection_active(self):
         make_connection(name="first", active=True)
         with pytest.raises(ValidationError):
             make_connection(name="second", active=True, realm="no realm")
-        assert active_name() == ["first"]
+        assert active_names() == ["first"]
 
-    def test_the_acting_user_is_in_the_history_of_both(self, as_sonja: Client, sonja: Any):
+    def test_the_acting_user_is_in_the_history_of_both_connections(self, as_sonja: Client, sonja: Any):
         from tests.sso.connections import press_button
 
         first_setting = make_connection(name="first", active=True)
@@ -76,7 +76,7 @@ class TestWelcomePage:
         assert welcome_page() == ""
         setting.active = True
         setting.save()
-        assert welcome_page() == CALLBACK
+        assert welcome_page() == CALLBACK_URL
         setting.redirect_uri = OTHER_URL
         setting.save()
         assert welcome_page() == OTHER_URL
@@ -85,7 +85,7 @@ class TestWelcomePage:
         setting = make_connection(active=True)
         properties.put(properties.WELCOME_PAGE, "/account/")
         setting.save()
-        assert welcome_page() == CALLBACK
+        assert welcome_page() == CALLBACK_URL
 
     def test_unchanged_welcome_page_leaves_no_history(self):
         from system.models import Property
@@ -105,23 +105,23 @@ class TestWelcomePage:
         make_connection(name="first", active=True)
         second_setting = make_connection(name="second")
         second_setting.save()
-        assert welcome_page() == CALLBACK
+        assert welcome_page() == CALLBACK_URL
 
     def test_activating_another_connection_does_not_clear_the_welcome_page(self):
         first_setting = make_connection(name="first", active=True, redirect_uri=OTHER_URL)
         make_connection(name="second", active=True)
-        assert welcome_page() == CALLBACK
+        assert welcome_page() == CALLBACK_URL
         first_setting = first_setting.refreshed()
         first_setting.save()
-        assert welcome_page() == CALLBACK
+        assert welcome_page() == CALLBACK_URL
 
     def test_an_outdated_object_does_not_clear_the_welcome_page(self):
         first_setting = make_connection(name="first", active=True)
-        outdated = OidcSetting.objects.get(pk=first_setting.pk)
+        outdated_setting = OidcSetting.objects.get(pk=first_setting.pk)
         make_connection(name="second", active=True)
-        outdated.active = False
-        outdated.save()
-        assert welcome_page() == CALLBACK and active_name() == ["second"]
+        outdated_setting.active = False
+        outdated_setting.save()
+        assert welcome_page() == CALLBACK_URL and active_names() == ["second"]
 
     @pytest.mark.parametrize(
         "delete", [lambda setting: setting.delete(), lambda setting: OidcSetting.objects.all().delete()]
@@ -133,11 +133,11 @@ class TestWelcomePage:
     def test_deleting_an_inactive_connection_keeps_the_welcome_page(self):
         make_connection(name="first", active=True)
         make_connection(name="second").delete()
-        assert welcome_page() == CALLBACK
+        assert welcome_page() == CALLBACK_URL
 
     def test_a_visitor_is_redirected_to_the_welcome_page(self):
         setting = make_connection(active=True)
-        assert Client().get("/").headers["Location"] == CALLBACK
+        assert Client().get("/").headers["Location"] == CALLBACK_URL
         setting.delete()
         property_definitions.VALUE_CACHE.clear()
         assert Client().get("/").headers["Location"] == "/login/"
@@ -153,7 +153,7 @@ class TestCertificatesOfAPair:  # A36
         assert sorted(logged_kids) == ["one", "two"]
         assert DeletionLogEntry.objects.filter(table="oidc_setting").count() == 1
 
-    def test_deleting_one_of_two_keeps_certificates(self):
+    def test_deleting_one_of_two_connections_keeps_certificates(self):
         first_setting, second_setting = make_connection(name="first"), make_connection(name="second")
         store_keys(first_setting, "one")
         first_setting.delete()
@@ -167,16 +167,16 @@ class TestCertificatesOfAPair:  # A36
         OidcSetting.objects.all().delete()
         assert not IdpCertificate.objects.exists()
 
-    @pytest.mark.parametrize("changes", [{"url_idp": "https://other.example.com"}, {"realm": "other"}])
-    def test_changing_the_pair_removes_certificates(self, changes: dict[str, str]):
+    @pytest.mark.parametrize("changed_columns", [{"url_idp": "https://other.example.com"}, {"realm": "other"}])
+    def test_changing_the_pair_removes_certificates(self, changed_columns: dict[str, str]):
         setting = make_connection()
         other_setting = make_connection(name="other", realm="third")
         store_keys(setting, "one")
         store_keys(other_setting, "two")
-        for name, value in changes.items():
+        for name, value in changed_columns.items():
             setattr(setting, name, value)
         setting.save()
-        assert [row.kid for row in IdpCertificate.objects.all()] == ["two"]
+        assert [certificate.kid for certificate in IdpCertificate.objects.all()] == ["two"]
         assert CertificatePair.objects.get(realm="acme").fetched_at is None
 
     def test_changing_the_pair_keeps_certificates_of_another_connection(self):

@@ -53,7 +53,7 @@ class TestApproval:  # A57
         assert setting.refreshed().needs_approval
 
 
-class TestAdopting:
+class TestAdoption:
     def test_moved_endpoints_are_adopted_only_by_an_administrator(self, as_alice: Client, provider: HostileProvider):
         from sso import tasks
 
@@ -78,17 +78,17 @@ class TestApprovalAfterAdoption:  # A57
     @pytest.fixture
     def setting(self, provider: HostileProvider) -> OidcSetting:
         """A connection that awaits approval, and whose provider has moved."""
-        connection = make_connection_at(provider, active=True, token_endpoint="https://old.example.com/token")
+        setting = make_connection_at(provider, active=True, token_endpoint="https://old.example.com/token")
         OidcSetting.objects.update(needs_approval=True)
-        return connection.refreshed()
+        return setting.refreshed()
 
     def test_the_page_after_adopting_can_approve(
         self, as_alice: Client, provider: HostileProvider, setting: OidcSetting
     ):
         version = seen_version(as_alice.get(connection_path(setting)))
         page = press_button(as_alice, "_adopt", setting, seen_version=version)
-        text = f"were adopted. Changed: token {provider.url('token')}."
-        assert text in messages_of(page) and seen_version(page) == str(setting.refreshed().sys_version) != version
+        message = f"were adopted. Changed: token {provider.url('token')}."
+        assert message in messages_of(page) and seen_version(page) == str(setting.refreshed().sys_version) != version
         assert "was approved" in messages_of(
             press_button(as_alice, "_approve", setting, seen_version=seen_version(page))
         )
@@ -104,18 +104,18 @@ class TestApprovalAfterAdoption:  # A57
             press_button(as_alice, "_approve", setting, seen_version=seen_version(page))
         )
 
-    @pytest.mark.parametrize("moment", ["before", "meanwhile", "afterwards"])
-    def test_a_change_by_another_user_is_not_approved_with_it(
-        self, as_alice: Client, sonja: User, setting: OidcSetting, monkeypatch: Any, moment: str
+    @pytest.mark.parametrize("change_time", ["before", "during", "after"])
+    def test_a_change_by_another_user_is_not_approved(
+        self, as_alice: Client, sonja: User, setting: OidcSetting, monkeypatch: Any, change_time: str
     ):
         version = seen_version(as_alice.get(connection_path(setting)))
-        if moment == "before":
+        if change_time == "before":
             change_setting(sonja, client_id="mine")
-        if moment == "meanwhile":
+        if change_time == "during":
             change_during_discovery(monkeypatch, lambda: change_setting(sonja, client_id="mine"))
         page = press_button(as_alice, "_adopt", setting, seen_version=version)
         assert "were adopted" in messages_of(page)
-        if moment == "afterwards":
+        if change_time == "after":
             change_setting(sonja, client_id="mine")
         assert "review it again" in messages_of(
             press_button(as_alice, "_approve", setting, seen_version=seen_version(page))
@@ -146,10 +146,10 @@ class TestApprovalAfterAdoption:  # A57
 
 
 def change_during_discovery(monkeypatch: Any, change: Any) -> None:
-    resolve = discovery.discover
+    original_discover = discovery.discover
 
-    def resolve_after_change(*positional: Any) -> Any:
+    def discover_after_change(*arguments: Any) -> Any:
         change()
-        return resolve(*positional)
+        return original_discover(*arguments)
 
-    monkeypatch.setattr(discovery, "discover", resolve_after_change)
+    monkeypatch.setattr(discovery, "discover", discover_after_change)

@@ -11,12 +11,11 @@ from accounts.models import User
 from sso.admin.connection_warnings import UNSAVED_VALUES, UNSAVED_VALUES_IN_USE
 from sso.models import CertificatePair, IdentityLink, IdpCertificate, OidcSetting
 from system import properties
-from tests.providers.behaviours import responds_with_error
-from tests.providers.behaviours import responds_with_html as page_of
+from tests.providers.behaviours import responds_with_error, responds_with_html
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import jwk
 from tests.sso.connections import (
-    CALLBACK,
+    CALLBACK_URL,
     CONNECTION_LIST_PATH,
     connection_path,
     form_data,
@@ -36,12 +35,12 @@ class TestSaving:
         response = as_sonja.post(connection_path(None), {**form_data(), "_continue": "1"})
         setting = OidcSetting.objects.get()
         assert response.status_code == 302 and response.headers["Location"] == connection_path(setting)
-        leaves = as_sonja.post(connection_path(setting), {**form_data(setting), "name": "Renamed", "_save": "1"})
-        assert leaves.status_code == 302 and leaves.headers["Location"] == CONNECTION_LIST_PATH
+        exit_response = as_sonja.post(connection_path(setting), {**form_data(setting), "name": "Renamed", "_save": "1"})
+        assert exit_response.status_code == 302 and exit_response.headers["Location"] == CONNECTION_LIST_PATH
         assert setting.refreshed().name == "Renamed"
 
     def test_required_fields_are_enforced(self, as_sonja: Client):
-        messages = (
+        required_fields = (
             "name",
             "url_idp",
             "realm",
@@ -52,7 +51,7 @@ class TestSaving:
             "scope",
             "script",
         )
-        for name in messages:
+        for name in required_fields:
             page = as_sonja.post(connection_path(None), {**form_data(**{name: ""}), "_save": "1"})
             assert page.status_code == 200 and name in page.context["adminform"].form.errors, name
         assert not OidcSetting.objects.exists()
@@ -61,8 +60,8 @@ class TestSaving:
 
     def test_a_new_form_has_defaults_and_its_own_redirect_uri(self, as_sonja: Client):
         page = as_sonja.get(connection_path(None)).content.decode()
-        assert f'value="{CALLBACK}"' in page and 'value="openid"' in page and "function map(claims)" in page
-        assert f'<code id="redirect-uri-to-register">{CALLBACK}</code>' in page
+        assert f'value="{CALLBACK_URL}"' in page and 'value="openid"' in page and "function map(claims)" in page
+        assert f'<code id="redirect-uri-to-register">{CALLBACK_URL}</code>' in page
 
     def test_the_form_shows_its_buttons(self, as_sonja: Client, as_alice: Client):
         setting = make_connection(active=True)
@@ -81,7 +80,7 @@ class TestSaving:
         page = press_button(as_sonja, "_save", name="Newer", active=True)
         assert "“Former” was deactivated" in messages_of(page) and not former_setting.refreshed().active
         second_page = press_button(as_sonja, "_save", OidcSetting.objects.get(name="Newer"), scope="openid email")
-        assert "not active any more" not in messages_of(second_page)
+        assert "was deactivated" not in messages_of(second_page)
 
     def test_a_warning_states_that_the_secret_was_removed(self, as_sonja: Client):
         press_button(as_sonja, "_save", client_secret="first", authorization_type="code")
@@ -96,23 +95,23 @@ class TestSaving:
         )
 
     @pytest.mark.parametrize(
-        ("redirect_uri", "sentence"),
+        ("redirect_uri", "warning"),
         [
             ("http://testserver/elsewhere/", "must be /sso/callback/"),
             ("https://testserver/sso/callback/", "Redirect URI is at https://testserver."),
             ("http://testserver:8001/sso/callback/", "Redirect URI is at http://testserver:8001."),
         ],
     )
-    def test_a_wrong_redirect_uri_causes_one_warning(self, as_sonja: Client, redirect_uri: str, sentence: str):
+    def test_a_wrong_redirect_uri_causes_one_warning(self, as_sonja: Client, redirect_uri: str, warning: str):
         page = as_sonja.get(connection_path(make_connection(redirect_uri=redirect_uri))).content.decode()
         assert (
-            sentence in page and page.count("path of the Redirect URI must") + page.count("the Redirect URI is at") == 1
+            warning in page and page.count("path of the Redirect URI must") + page.count("the Redirect URI is at") == 1
         )
         assert "the Redirect URI is at" not in as_sonja.get(connection_path(make_connection())).content.decode()
 
-    def test_the_address_to_register_is_that_of_the_callback(self, as_sonja: Client):
+    def test_the_url_to_register_is_the_callback_url(self, as_sonja: Client):
         public_url = "http://testserver:8001/sso/callback/"
-        for stored_url, shown_url in (("http://testserver/elsewhere/", CALLBACK), (public_url, public_url)):
+        for stored_url, shown_url in (("http://testserver/elsewhere/", CALLBACK_URL), (public_url, public_url)):
             page = as_sonja.get(connection_path(make_connection(redirect_uri=stored_url))).content.decode()
             assert f'id="redirect-uri-to-register">{shown_url}<' in page
 
@@ -134,31 +133,31 @@ class TestSaving:
         )
         assert errors["url_idp"] == ["This field is required."]
 
-    def test_without_endpoints_there_is_nothing_to_adopt(self, as_sonja: Client):
+    def test_the_adopt_button_is_shown_only_with_known_endpoints(self, as_sonja: Client):
         setting = make_connection(resolve_error="It was not found.")
         for issuer, is_shown in (("https://idp.example.com/realms/acme", True), ("", False)):
             setting.update_unversioned(issuer=issuer)
             assert ('name="_adopt"' in as_sonja.get(connection_path(setting)).content.decode()) is is_shown
 
-    def test_http_to_another_machine_causes_a_warning(self, as_sonja: Client, allowed_http: None):
-        for url, is_warned in (("http://idp.example.com", True), ("http://127.0.0.1:9", False)):
+    def test_http_to_another_machine_causes_a_warning(self, as_sonja: Client, allow_http: None):
+        for url, causes_warning in (("http://idp.example.com", True), ("http://127.0.0.1:9", False)):
             page = as_sonja.get(connection_path(make_connection(url_idp=url))).content.decode()
-            assert ("URL IdP uses http." in page) is is_warned
+            assert ("URL IdP uses http." in page) is causes_warning
 
     def test_a_concurrent_change_of_another_column_is_kept(self, as_sonja: Client, monkeypatch: Any):
         setting = make_connection(active=True)
-        lock_for_change = OidcSetting.lock_for_change
+        original_lock = OidcSetting.lock_for_change
 
-        def save_after_change() -> None:
+        def change_and_lock() -> None:
             OidcSetting.objects.filter(pk=setting.pk).update(scope="openid email")
-            lock_for_change()
+            original_lock()
 
-        monkeypatch.setattr(OidcSetting, "lock_for_change", staticmethod(save_after_change))
+        monkeypatch.setattr(OidcSetting, "lock_for_change", staticmethod(change_and_lock))
         press_button(as_sonja, "_save", setting, name="Renamed")
         stored_setting = setting.refreshed()
         assert (stored_setting.name, stored_setting.scope) == ("Renamed", "openid email")
 
-    def opened_form(self, browser: Client, setting: OidcSetting) -> dict[str, str]:
+    def open_form(self, browser: Client, setting: OidcSetting) -> dict[str, str]:
         """The form data of the unchanged page."""
         page = browser.get(connection_path(setting)).content.decode()
         initial_values = dict(re.findall(r'name="(initial-\w+)"(?: value="([^"]*)")?', page))
@@ -166,7 +165,7 @@ class TestSaving:
         return {**form_data(setting), **{name: html.unescape(value) for name, value in initial_values.items()}}
 
     @pytest.mark.parametrize(
-        ("stored_change", "submitted_change", "expected"),
+        ("stored_columns", "submitted_scope", "expected_scope"),
         [
             ({"scope": "openid email"}, "openid profile", "openid email"),
             ({"scope": "openid email"}, "openid email", "openid email"),
@@ -175,18 +174,18 @@ class TestSaving:
         ids=["different values", "equal values", "another column"],
     )
     def test_conflicting_changes_of_one_column_are_an_error(
-        self, as_sonja: Client, stored_change: dict[str, str], submitted_change: str, expected: str
+        self, as_sonja: Client, stored_columns: dict[str, str], submitted_scope: str, expected_scope: str
     ):
         setting = make_connection()
-        form = self.opened_form(as_sonja, setting)
-        OidcSetting.objects.filter(pk=setting.pk).update(**stored_change)
-        response = as_sonja.post(connection_path(setting), {**form, "scope": submitted_change, "_save": "1"})
+        form = self.open_form(as_sonja, setting)
+        OidcSetting.objects.filter(pk=setting.pk).update(**stored_columns)
+        response = as_sonja.post(connection_path(setting), {**form, "scope": submitted_scope, "_save": "1"})
         is_reported = "Another user changed this" in response.content.decode()
-        assert is_reported is (submitted_change != expected) and setting.refreshed().scope == expected
+        assert is_reported is (submitted_scope != expected_scope) and setting.refreshed().scope == expected_scope
 
     def test_a_change_since_the_page_was_opened_is_kept(self, as_sonja: Client):
         setting = make_connection(active=True)
-        form = self.opened_form(as_sonja, setting)
+        form = self.open_form(as_sonja, setting)
         OidcSetting.objects.filter(pk=setting.pk).update(scope="openid email", enable_user_creation=True)
         as_sonja.post(connection_path(setting), {**form, "name": "Renamed", "_save": "1"})
         stored_setting = setting.refreshed()
@@ -197,17 +196,17 @@ class TestSaving:
         )
 
     @pytest.mark.parametrize(
-        ("columns", "sentence"),
+        ("columns", "warning"),
         [
             ({"authorization_type": "code"}, "Most providers require a client secret"),
             ({"algorithms": ["HS256"]}, "supports none of the algorithms"),
             ({"authorization_type": "code", "client_secret": "not ours"}, "cannot be decrypted with the keys"),
         ],
     )
-    def test_the_form_warns_if_no_user_can_sign_in(self, as_sonja: Client, columns: Any, sentence: str):
+    def test_the_form_warns_if_no_user_can_sign_in(self, as_sonja: Client, columns: Any, warning: str):
         setting = make_connection()
         OidcSetting.objects.update(**columns)
-        assert sentence in as_sonja.get(connection_path(setting)).content.decode()
+        assert warning in as_sonja.get(connection_path(setting)).content.decode()
 
     def test_the_form_shows_problems_with_certificates(self, as_sonja: Client):
         setting = make_connection()
@@ -220,7 +219,7 @@ class TestSaving:
         pair.save()
         assert "Something else under the kid" in as_sonja.get(connection_path(setting)).content.decode()
 
-    def test_the_form_warns_about_rule_2(self, as_sonja: Client):
+    def test_the_form_warns_if_the_case_settings_prevent_sign_in(self, as_sonja: Client):
         for button in ("_save", "_continue"):
             setting = make_connection()
             page = press_button(as_sonja, button, setting, ignore_case=True)
@@ -235,7 +234,7 @@ class TestSaving:
         IdentityLink(user=alice, issuer=setting.issuer, sub="1").save()
         IdentityLink(user=User.objects.get(login="sonja"), issuer="https://other.example.com", sub="2").save()
         assert "yet: sonja. Anyone" in as_sonja.get(connection_path(setting)).content.decode()
-        assert "not tied" not in press_button(as_sonja, "_save", setting, user_field="email").content.decode()
+        assert "are not linked" not in press_button(as_sonja, "_save", setting, user_field="email").content.decode()
 
     def test_the_warning_names_a_few_active_accounts(self, as_alice: Client, alice: User):
         for number in range(6):
@@ -249,7 +248,7 @@ class TestSaving:
         assert "A provider never grants protected roles" in page and "admin, sso_admin, collection_admin" in page
 
     def test_an_unavailable_provider_causes_a_warning_instead_of_an_error(
-        self, as_sonja: Client, allowed_http: None, django_capture_on_commit_callbacks: Any
+        self, as_sonja: Client, allow_http: None, django_capture_on_commit_callbacks: Any
     ):
         with django_capture_on_commit_callbacks(execute=True):
             as_sonja.post(connection_path(None), {**form_data(url_idp="http://127.0.0.1:9"), "_continue": "1"})
@@ -268,7 +267,7 @@ class TestSaving:
             ),
         ):
             setting = make_connection(active=True)
-            assert welcome_page() == CALLBACK
+            assert welcome_page() == CALLBACK_URL
             assert delete(setting).status_code == 302
             assert welcome_page() == "" and not OidcSetting.objects.exists()
 
@@ -290,10 +289,12 @@ class TestUpdateCertificates:
         assert "2 added, 0 unchanged, 0 removed." in messages_of(page)
         assert "Ignored: an RSA key under 2048 bits, a symmetric key." in messages_of(page)
         assert [certificate.kid for certificate in IdpCertificate.of_pair(*setting.pair)] == ["p256-1", "rsa-1"]
-        table = page.content.decode().partition('id="certificates"')[2]
-        assert "rsa-1" in table and provider.realm in table and "&quot;kty&quot;: &quot;RSA&quot;" in table
+        table_html = page.content.decode().partition('id="certificates"')[2]
+        assert (
+            "rsa-1" in table_html and provider.realm in table_html and "&quot;kty&quot;: &quot;RSA&quot;" in table_html
+        )
 
-    @pytest.mark.parametrize("behaviour", [responds_with_error(500), page_of()])
+    @pytest.mark.parametrize("behaviour", [responds_with_error(500), responds_with_html()])
     def test_a_failure_shows_the_specified_message_and_changes_nothing(  # A29
         self, as_sonja: Client, provider: HostileProvider, behaviour: Any
     ):
@@ -312,7 +313,7 @@ class TestUpdateCertificates:
         assert "Only the active connection" in messages_of(page)
         assert provider.requests == [] and not IdpCertificate.objects.exists()
 
-    def test_a_get_updates_nothing_and_a_post_needs_its_token(self, sonja: User, provider: HostileProvider):  # A63
+    def test_a_get_updates_nothing_and_a_post_needs_a_csrf_token(self, sonja: User, provider: HostileProvider):  # A63
         setting = make_connection_at(provider, active=True)
         browser = Client(enforce_csrf_checks=True)
         browser.force_login(sonja)
@@ -342,7 +343,7 @@ class TestTestConnection:
         assert OidcSetting.objects.values().get() == row_before and not IdpCertificate.objects.exists()
         assert f'value="{provider.url_idp}"' in page.content.decode(), "the form keeps the entered values"
 
-    def test_it_works_before_the_first_save(self, as_sonja: Client, provider: HostileProvider):
+    def test_a_test_works_before_the_first_save(self, as_sonja: Client, provider: HostileProvider):
         provider.client_secret = ""
         page = press_button(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm)
         assert page.context["report"].is_successful and not OidcSetting.objects.exists()
@@ -350,20 +351,20 @@ class TestTestConnection:
     def test_report_states_whether_the_tested_values_are_saved(self, as_sonja: Client, provider: HostileProvider):
         provider.client_secret = ""
         active_setting, inactive_setting = make_connection_at(provider, active=True), make_connection_at(provider)
-        typed_secret = {"client_secret": "typed", "authorization_type": "code"}
-        for setting, columns, is_unsaved in (
+        entered_secret = {"client_secret": "typed", "authorization_type": "code"}
+        for setting, columns, expected_warning in (
             (active_setting, {}, ""),
             (active_setting, {"scope": "openid email"}, UNSAVED_VALUES_IN_USE),
             (active_setting, {"realm": "elsewhere"}, UNSAVED_VALUES_IN_USE),
-            (active_setting, typed_secret, UNSAVED_VALUES_IN_USE),
+            (active_setting, entered_secret, UNSAVED_VALUES_IN_USE),
             (active_setting, {"script": active_setting.script.replace("\n", "\r\n")}, ""),
             (inactive_setting, {}, ""),
             (inactive_setting, {"name": "Other"}, UNSAVED_VALUES),
             (None, {"url_idp": provider.url_idp, "realm": provider.realm}, UNSAVED_VALUES),
         ):
             page = press_button(as_sonja, "_test", setting, **columns)
-            assert page.context["report"].unsaved_warning == is_unsaved, columns
-            assert (UNSAVED_VALUES.removesuffix(".") in page.content.decode()) == bool(is_unsaved)
+            assert page.context["report"].unsaved_warning == expected_warning, columns
+            assert (UNSAVED_VALUES.removesuffix(".") in page.content.decode()) == bool(expected_warning)
 
     def test_another_issuer_is_reported(self, as_sonja: Client, provider: HostileProvider):
         provider.discovery = {"issuer": "https://<b>other</b>.example.com"}
@@ -430,5 +431,5 @@ class TestPermissions:  # A58
             "/admin/sso/identitylink/?user__sessions__session_key__startswith=p",
         ],
     )
-    def test_filters_in_the_address_do_not_reveal_secrets(self, as_sonja: Client, path: str):
+    def test_filters_in_the_url_do_not_reveal_secrets(self, as_sonja: Client, path: str):
         assert as_sonja.get(path).status_code == 400

@@ -30,17 +30,17 @@ def make_link(user: User, sub: str = "sub-1") -> IdentityLink:
 
 class TestCertificates:
     def test_certificates_are_read_only(self, as_sonja: Client):
-        record = make_certificate("<b>kid</b>")
+        certificate = make_certificate("<b>kid</b>")
         assert b"&lt;b&gt;kid&lt;/b&gt;" in as_sonja.get("/admin/sso/idpcertificate/").content
-        content = as_sonja.get(page_path(record)).content.decode()
+        content = as_sonja.get(page_path(certificate)).content.decode()
         assert "&quot;kty&quot;: &quot;RSA&quot;" in content and "<b>kid</b>" not in content
-        assert as_sonja.post(page_path(record), {"kid": "mine"}).status_code == 403
+        assert as_sonja.post(page_path(certificate), {"kid": "mine"}).status_code == 403
         assert as_sonja.get("/admin/sso/idpcertificate/add/").status_code == 403
-        assert record.refreshed().kid == "<b>kid</b>"
+        assert certificate.refreshed().kid == "<b>kid</b>"
 
     def test_a_deleted_certificate_is_logged(self, as_sonja: Client, sonja: User):
-        record = make_certificate()
-        assert as_sonja.post(page_path(record, "delete"), {"post": "yes"}).status_code == 302
+        certificate = make_certificate()
+        assert as_sonja.post(page_path(certificate, "delete"), {"post": "yes"}).status_code == 302
         entry = DeletionLogEntry.objects.get(table="idp_certificate")
         assert (entry.display_value, entry.deleted_by) == ("rsa-1", sonja.pk)
 
@@ -57,9 +57,9 @@ class TestSignInEntry:
 
 class TestLinks:  # A45
     def test_a_link_is_reset_by_deleting_it(self, as_sonja: Client, bob: User):
-        record = make_link(bob)
+        link = make_link(bob)
         assert b"sub-1" in as_sonja.get("/admin/sso/identitylink/").content
-        assert as_sonja.post(page_path(record, "delete"), {"post": "yes"}).status_code == 302
+        assert as_sonja.post(page_path(link, "delete"), {"post": "yes"}).status_code == 302
         assert not IdentityLink.objects.exists()
         assert DeletionLogEntry.objects.filter(table="sso_identity_link").count() == 1
 
@@ -82,14 +82,14 @@ class TestLinks:  # A45
         assert IdentityLink.objects.count() == 1
 
     def test_links_cannot_be_added_or_changed(self, as_alice: Client, bob: User):
-        record = make_link(bob)
+        link = make_link(bob)
         assert as_alice.get("/admin/sso/identitylink/add/").status_code == 403
-        assert as_alice.post(page_path(record), {"sub": "mine"}).status_code == 403
+        assert as_alice.post(page_path(link), {"sub": "mine"}).status_code == 403
 
 
 class TestSignInLog:
     def test_the_log_is_read_only(self, as_sonja: Client, bob: User):
-        sign_in = SignIn.objects.create(
+        entry = SignIn.objects.create(
             user=bob, setting=make_connection(), setting_name="Example", login="<b>bob</b>", outcome="token_alg",
             detail="none", address="192.0.2.7", duration_ms=42,
         )  # fmt: skip
@@ -97,29 +97,27 @@ class TestSignInLog:
             "/admin/sso/signin/",
             "/admin/sso/signin/?outcome=token_alg",
             "/admin/sso/signin/?q=bob",
-            page_path(sign_in),
+            page_path(entry),
         ):
             content = as_sonja.get(path).content
             assert b"&lt;b&gt;bob&lt;/b&gt;" in content and b"token_alg" in content and b"192.0.2.7" in content, path
-        for path in (page_path(sign_in), page_path(sign_in, "delete")):
+        for path in (page_path(entry), page_path(entry, "delete")):
             assert as_sonja.post(path, {"post": "yes"}).status_code == 403
         assert as_sonja.get("/admin/sso/signin/add/").status_code == 403
 
     def test_an_entry_outlives_its_connection_and_its_user(self, bob: User):
         setting = make_connection()
-        sign_in = SignIn.objects.create(
-            user=bob, setting=setting, setting_name="Example", login="bob", outcome=SignIn.OK
-        )
+        entry = SignIn.objects.create(user=bob, setting=setting, setting_name="Example", login="bob", outcome=SignIn.OK)
         setting.delete()
         bob.delete()
-        sign_in = sign_in.refreshed()
-        assert (sign_in.user, sign_in.setting, sign_in.setting_name, sign_in.login) == (None, None, "Example", "bob")
+        entry = entry.refreshed()
+        assert (entry.user, entry.setting, entry.setting_name, entry.login) == (None, None, "Example", "bob")
 
     def test_entries_are_deleted_after_90_days_without_log_entries(self, monkeypatch: Any):
         monkeypatch.setattr(tasks, "DELETE_BATCH_SIZE", 2)
         for days in (89, 91, 92, 93):
-            sign_in = SignIn.objects.create(outcome=SignIn.OK, login=str(days))
-            SignIn.objects.filter(pk=sign_in.pk).update(sys_created_at=timezone.now() - timedelta(days=days))
+            entry = SignIn.objects.create(outcome=SignIn.OK, login=str(days))
+            SignIn.objects.filter(pk=entry.pk).update(sys_created_at=timezone.now() - timedelta(days=days))
         tasks.forget_old_sign_ins()
         assert [entry.login for entry in SignIn.objects.all()] == ["89"]
         assert not DeletionLogEntry.objects.exists()
@@ -131,14 +129,14 @@ def test_the_list_explains_that_password_sign_ins_are_not_listed(as_sonja: Clien
 
 
 class TestDashboardTile:
-    def tile(self, browser: Client) -> Any:
-        (result,) = [tile for tile in browser.get("/admin/").context["tiles"] if tile.title == "Single sign-on"]
-        return result
+    def dashboard_tile(self, browser: Client) -> Any:
+        (tile,) = [tile for tile in browser.get("/admin/").context["tiles"] if tile.title == "Single sign-on"]
+        return tile
 
     def test_the_tile_is_off_without_an_active_connection(self, as_sonja: Client):
         make_connection()
-        result = self.tile(as_sonja)
-        assert (result.figure, result.needs_attention) == ("Off", False)
+        tile = self.dashboard_tile(as_sonja)
+        assert (tile.figure, tile.needs_attention) == ("Off", False)
 
     def test_the_tile_shows_connection_certificate_age_and_failures(self, as_sonja: Client):
         setting = make_connection(active=True)
@@ -147,13 +145,14 @@ class TestDashboardTile:
         old_entry = SignIn.objects.create(outcome="token_alg")
         SignIn.objects.filter(pk=old_entry.pk).update(sys_created_at=timezone.now() - timedelta(days=2))
         assert (
-            "No certificates yet. 2 failed provider sign-ins in the last 24 hours." in self.tile(as_sonja).description
+            "No certificates yet. 2 failed provider sign-ins in the last 24 hours."
+            in self.dashboard_tile(as_sonja).description
         )
         fetched_at = timezone.now() - timedelta(hours=3)
         CertificatePair.objects.create(url_idp=setting.url_idp, realm=setting.realm, fetched_at=fetched_at)
-        result = self.tile(as_sonja)
-        assert result.figure == "Example" and "Certificates updated 3\xa0hours ago." in result.description
-        assert result.url.endswith(f"/{setting.pk}/change/") and not result.needs_attention
+        tile = self.dashboard_tile(as_sonja)
+        assert tile.figure == "Example" and "Certificates updated 3\xa0hours ago." in tile.description
+        assert tile.url.endswith(f"/{setting.pk}/change/") and not tile.needs_attention
 
     @pytest.mark.parametrize(
         ("setting_columns", "pair_columns"),
@@ -171,7 +170,7 @@ class TestDashboardTile:
         CertificatePair.objects.create(
             url_idp=setting.url_idp, realm=setting.realm, **{"fetched_at": timezone.now(), **pair_columns}
         )
-        assert self.tile(as_sonja).needs_attention
+        assert self.dashboard_tile(as_sonja).needs_attention
 
     def test_users_without_the_role_do_not_see_the_tile(self, carl: User):
         browser = Client()

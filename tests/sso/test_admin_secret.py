@@ -57,7 +57,7 @@ class TestSecret:  # A56
         press_button(as_sonja, "_save", setting.refreshed(), url_idp="https://idp.example.com", client_secret="another")
         assert setting.refreshed().decrypted_client_secret == "another", "an entered secret belongs to the new provider"
 
-    def test_the_log_of_the_admin_names_the_field_only(self, as_sonja: Client):
+    def test_the_admin_log_names_only_the_field(self, as_sonja: Client):
         from django.contrib.admin.models import LogEntry
 
         setting = make_connection()

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 USER_LIST_PATH = "/admin/accounts/user/"
 
 
-def deletion_page(browser: Client, *users: User) -> Any:
+def open_deletion_page(browser: Client, *users: User) -> Any:
     return browser.post(USER_LIST_PATH, {"action": "delete_selected", "_selected_action": [user.pk for user in users]})
 
 
@@ -29,27 +29,27 @@ def test_the_warning_is_shown_for_one_and_for_several_users(as_alice: Client, bo
     page = as_alice.get(f"{USER_LIST_PATH}{bob.pk}/delete/")
     assert "The next sign-in of bob would create a new account" in messages_of(page)
     assert "clear Active instead" in html.unescape(page.content.decode())
-    page = deletion_page(as_alice, bob, *other_users)
+    page = open_deletion_page(as_alice, bob, *other_users)
     assert "anna, berta, bob" in messages_of(page) and "next sign-in of" in page.content.decode()
 
 
 def test_no_warning_if_no_account_would_be_created_again(as_alice: Client, bob: User):
     setting = make_connection(active=True, enable_user_creation=False)
     link = IdentityLink.objects.create(user=bob, issuer=setting.issuer, sub="bob")
-    page = f"{USER_LIST_PATH}{bob.pk}/delete/"
-    assert "next sign-in" not in messages_of(as_alice.get(page)), "user creation is off"
+    deletion_path = f"{USER_LIST_PATH}{bob.pk}/delete/"
+    assert "next sign-in" not in messages_of(as_alice.get(deletion_path)), "user creation is off"
 
     setting.enable_user_creation = True
     setting.save()
-    assert "next sign-in" in messages_of(as_alice.get(page)), "otherwise this test would prove nothing"
+    assert "next sign-in" in messages_of(as_alice.get(deletion_path)), "otherwise this test would prove nothing"
     link.delete()
-    assert "next sign-in" not in messages_of(as_alice.get(page)), "bob has no identity link"
+    assert "next sign-in" not in messages_of(as_alice.get(deletion_path)), "bob has no identity link"
     IdentityLink.objects.create(user=bob, issuer="https://former.example.com", sub="bob")
-    assert "next sign-in" not in messages_of(as_alice.get(page)), "the connection is inactive"
+    assert "next sign-in" not in messages_of(as_alice.get(deletion_path)), "the connection is inactive"
     IdentityLink.objects.create(user=bob, issuer=setting.issuer, sub="bob")
     setting.active = False
     setting.save()
-    assert "next sign-in" not in messages_of(as_alice.get(page))
+    assert "next sign-in" not in messages_of(as_alice.get(deletion_path))
 
 
 def test_no_warning_after_the_deletion(as_alice: Client, bob: User):

@@ -31,8 +31,8 @@ INVALID_COLUMNS = {
 
 
 def form_errors(page: Any) -> dict[str, list[str]]:
-    result: dict[str, list[str]] = page.context["adminform"].form.errors
-    return result
+    errors: dict[str, list[str]] = page.context["adminform"].form.errors
+    return errors
 
 
 class TestErrors:
@@ -41,20 +41,20 @@ class TestErrors:
             assert set(form_errors(press_button(as_sonja, "_save", setting, **INVALID_COLUMNS))) == set(INVALID_COLUMNS)
 
     def test_each_invalid_field_has_one_error(self, as_sonja: Client):
-        message = form_errors(
+        errors = form_errors(
             press_button(as_sonja, "_save", make_connection(), **{**INVALID_COLUMNS, "url_idp": "x" * 600})
         )
-        assert {name: len(errors) for name, errors in message.items()} == dict.fromkeys(INVALID_COLUMNS, 1)
+        assert {name: len(messages) for name, messages in errors.items()} == dict.fromkeys(INVALID_COLUMNS, 1)
 
-    def test_without_a_provider_a_test_still_reports_other_problems(self, as_sonja: Client, provider: HostileProvider):
+    def test_a_test_reports_other_problems_if_no_provider_is_found(self, as_sonja: Client, provider: HostileProvider):
         provider.serve("discovery", responds_with_error(404))
         columns = {"url_idp": provider.url_idp, "realm": "elsewhere", "redirect_uri": "http://testserver/elsewhere/"}
         report = press_button(as_sonja, "_test", None, ignore_case=True, **columns).context["report"]
         assert report.title.startswith("The provider was not found.")
-        redirect_uri, client_settings = report.notes
-        assert "must be /sso/callback/" in redirect_uri and client_settings.startswith("Nobody can sign in")
+        redirect_uri_note, sign_in_note = report.notes
+        assert "must be /sso/callback/" in redirect_uri_note and sign_in_note.startswith("Nobody can sign in")
 
-    def test_with_unusable_keys_a_test_still_checks_the_client(self, as_sonja: Client, provider: HostileProvider):
+    def test_a_test_checks_the_client_even_if_the_keys_are_unusable(self, as_sonja: Client, provider: HostileProvider):
         provider.serve("certs", responds_with_error(500))
         provider.serve("token", responds_with({"error": "invalid_client"}, 401))
         report = press_button(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm).context["report"]
@@ -74,7 +74,7 @@ class TestSecretAfterRefusal:
         (message,) = form_errors(page)["client_secret"]
         assert "1000" in message
 
-    def test_without_an_entered_secret_none_is_requested(self, as_sonja: Client):
+    def test_no_secret_is_requested_if_none_was_entered(self, as_sonja: Client):
         assert "client_secret" not in form_errors(press_button(as_sonja, "_save", None, realm="no realm"))
 
     def test_a_valid_form_saves_the_secret(self, as_sonja: Client):
@@ -83,12 +83,12 @@ class TestSecretAfterRefusal:
 
 
 class TestSimilarConnections:
-    NAME, CLIENT = "is also called “eXample”", "the same provider and client ID: Example."
+    NAME_WARNING = "is also called “eXample”"
 
     def test_a_duplicate_name_causes_a_warning(self, as_sonja: Client):
         make_connection()
         page = press_button(as_sonja, "_save", None, name="eXample", client_id="another")
-        assert self.NAME in messages_of(page) and "client ID: Example" not in messages_of(page)
+        assert self.NAME_WARNING in messages_of(page) and "client ID: Example" not in messages_of(page)
         assert OidcSetting.objects.filter(name="eXample").exists(), "a warning, not an error"
 
     def test_a_duplicate_client_causes_a_warning(self, as_sonja: Client):
@@ -106,7 +106,7 @@ class TestSimilarConnections:
             not in as_sonja.get(connection_path(OidcSetting.objects.get())).content.decode()
         )
 
-    def test_the_same_client_id_at_another_provider_causes_none(self, as_sonja: Client):
+    def test_the_same_client_id_at_another_provider_causes_no_warning(self, as_sonja: Client):
         make_connection()
         other_setting = make_connection(name="Other", realm="other", issuer="https://idp.example.com/realms/other")
         assert "same provider and client ID: " not in as_sonja.get(connection_path(other_setting)).content.decode()
@@ -132,7 +132,7 @@ class TestStoredState:
     def test_the_page_after_a_test_shows_updated_endpoints(self, as_sonja: Client, provider: HostileProvider):
         setting = make_connection_at(provider, token_endpoint=f"{provider.url_idp}/old")
         page = press_button(as_sonja, "_test", setting, name="Typed")
-        output = page.context["adminform"].form.instance
+        shown_setting = page.context["adminform"].form.instance
         assert f'">{provider.url_idp}/old<' not in page.content.decode()
-        assert (output.token_endpoint, output.sys_version) == (provider.url("token"), 1)
+        assert (shown_setting.token_endpoint, shown_setting.sys_version) == (provider.url("token"), 1)
         assert 'value="Typed"' in page.content.decode() and setting.refreshed().name == VALID_COLUMNS["name"]

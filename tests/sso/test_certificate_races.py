@@ -21,18 +21,18 @@ THREAD_COUNT = 8
 
 
 def run_concurrently(action: Any, count: int) -> list[Any]:
-    """Runs the action in `count` concurrent threads; returns their outcomes."""
-    start = threading.Barrier(count)
+    """Runs the action in `count` concurrent threads; returns their results."""
+    barrier = threading.Barrier(count)
 
     def run_action(number: int) -> Any:
-        start.wait()
+        barrier.wait()
         try:
             return action()
         finally:
             connections.close_all()
 
-    with ThreadPoolExecutor(count) as threads:
-        return list(threads.map(run_action, range(count)))
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(run_action, range(count)))
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def setting(provider: HostileProvider, transactional_db: Any) -> OidcSetting:
     return make_connection_at(provider, active=True)
 
 
-def update_certificates(provider: HostileProvider, setting: OidcSetting) -> certificate_updates.UpdateOutcome:
+def update_certificates(setting: OidcSetting) -> certificate_updates.UpdateOutcome:
     return certificate_updates.refresh_certificates(setting, trigger=certificate_updates.TRIGGER_FORM)
 
 
@@ -50,25 +50,23 @@ def stored_kids() -> list[str]:
 
 def test_concurrent_updates_have_the_effect_of_one(provider: HostileProvider, setting: OidcSetting):  # A33
     provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2")]}
-    update_certificates(provider, setting)
+    update_certificates(setting)
     provider.jwks = {"keys": [jwk("rsa-2"), jwk("p256-1")]}
-    outcomes = run_concurrently(lambda: update_certificates(provider, setting), THREAD_COUNT)
+    outcomes = run_concurrently(lambda: update_certificates(setting), THREAD_COUNT)
 
     assert stored_kids() == ["p256-1", "rsa-2"]
     assert sum(outcome.added for outcome in outcomes) == sum(outcome.removed for outcome in outcomes) == 1
     assert DeletionLogEntry.objects.filter(table="idp_certificate").count() == 1
 
 
-def test_twenty_concurrent_unknown_kids_cause_one_request_for_all(
-    provider: HostileProvider, setting: OidcSetting
-):  # A32
-    update_certificates(provider, setting)
+def test_twenty_concurrent_unknown_kids_cause_one_request(provider: HostileProvider, setting: OidcSetting):  # A32
+    update_certificates(setting)
     provider.requests.clear()
     provider.jwks = {"keys": [jwk("rsa-2")]}
     release = provider.hold("certs")
-    outcomes: list[bool] = []
+    found_flags: list[bool] = []
     fetch_thread = threading.Thread(
-        target=lambda: outcomes.extend(run_concurrently(lambda: fetch_unknown_kid(setting), 20))
+        target=lambda: found_flags.extend(run_concurrently(lambda: finds_unknown_key(setting), 20))
     )
     fetch_thread.start()
     eventually(lambda: provider.requests_to("certs"))
@@ -76,10 +74,10 @@ def test_twenty_concurrent_unknown_kids_cause_one_request_for_all(
     fetch_thread.join()
 
     assert len(provider.requests_to("certs")) == 1
-    assert outcomes == [True] * 20
+    assert found_flags == [True] * 20
 
 
-def fetch_unknown_kid(setting: OidcSetting) -> bool:
+def finds_unknown_key(setting: OidcSetting) -> bool:
     """Whether the key of a token with the kid rsa-2 is found."""
     certificate_updates.refresh_for_unknown_kid(setting)
     return any(key["kid"] == "rsa-2" for key in certificate_updates.signing_keys(setting))
@@ -87,7 +85,7 @@ def fetch_unknown_kid(setting: OidcSetting) -> bool:
 
 def test_no_keys_remain_of_a_connection_deleted_during_the_request(provider: HostileProvider, setting: OidcSetting):
     release = provider.hold("certs")
-    update_thread = threading.Thread(target=lambda: run_concurrently(lambda: update_certificates(provider, setting), 1))
+    update_thread = threading.Thread(target=lambda: run_concurrently(lambda: update_certificates(setting), 1))
     update_thread.start()
     eventually(lambda: provider.requests_to("certs"))
     setting.delete()
@@ -98,11 +96,11 @@ def test_no_keys_remain_of_a_connection_deleted_during_the_request(provider: Hos
     assert CertificatePair.objects.get().fetched_at is None
 
 
-@pytest.mark.parametrize("turn", range(5))
+@pytest.mark.parametrize("repetition", range(5))
 def test_no_keys_remain_after_deleting_and_updating_concurrently(
-    provider: HostileProvider, setting: OidcSetting, turn: int
+    provider: HostileProvider, setting: OidcSetting, repetition: int
 ):  # A36
-    jobs: list[Any] = [setting.delete, *[lambda: update_certificates(provider, setting)] * 3]
+    jobs: list[Any] = [setting.delete, *[lambda: update_certificates(setting)] * 3]
     assert len(run_concurrently(lambda: jobs.pop()(), 4)) == 4
 
     assert stored_kids() == []

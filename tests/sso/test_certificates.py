@@ -35,17 +35,17 @@ def setting(provider: HostileProvider, db: Any) -> OidcSetting:
     return make_connection_at(provider, active=True)
 
 
-def update_certificates(provider: HostileProvider, setting: OidcSetting, *names: Any) -> UpdateOutcome:
-    if names:
-        provider.jwks = {"keys": [jwk(name) if isinstance(name, str) else name for name in names]}
+def update_certificates(provider: HostileProvider, setting: OidcSetting, *keys: Any) -> UpdateOutcome:
+    if keys:
+        provider.jwks = {"keys": [jwk(key) if isinstance(key, str) else key for key in keys]}
     return certificate_updates.refresh_certificates(setting, trigger=certificate_updates.TRIGGER_FORM)
 
 
 def stored_kids(setting: OidcSetting) -> list[str]:
-    return [row.kid for row in IdpCertificate.of_pair(*setting.pair)]
+    return [certificate.kid for certificate in IdpCertificate.of_pair(*setting.pair)]
 
 
-def deleted_certificates() -> list[tuple[str, str]]:
+def logged_deletions() -> list[tuple[str, str]]:
     return sorted(DeletionLogEntry.objects.values_list("table", "display_value"))
 
 
@@ -53,7 +53,7 @@ def pair_of(setting: OidcSetting) -> CertificatePair:
     return CertificatePair.objects.get(url_idp=setting.url_idp, realm=setting.realm)
 
 
-class TestAlgorithm:  # A34
+class TestUpdate:  # A34
     def test_new_keys_are_added_known_keys_kept_and_absent_keys_removed(
         self, provider: HostileProvider, setting: OidcSetting
     ):
@@ -62,7 +62,7 @@ class TestAlgorithm:  # A34
         assert update_certificates(provider, setting, "rsa-2", "p256-1", "ed-1") == UpdateOutcome(2, 1, 1)
         assert stored_kids(setting) == ["ed-1", "p256-1", "rsa-2"]
         assert IdpCertificate.objects.values().get(kid="rsa-2") == row_before
-        assert deleted_certificates() == [("idp_certificate", "rsa-1")]
+        assert logged_deletions() == [("idp_certificate", "rsa-1")]
         payload = DeletionLogEntry.objects.get().payload
         assert (payload["url_idp"], payload["realm"]) == setting.pair
 
@@ -75,14 +75,14 @@ class TestAlgorithm:  # A34
         update_certificates(provider, setting, "rsa-1")
         rows_before = list(IdpCertificate.objects.values())
         assert update_certificates(provider, setting) == UpdateOutcome(0, 1, 0)
-        assert list(IdpCertificate.objects.values()) == rows_before and deleted_certificates() == []
+        assert list(IdpCertificate.objects.values()) == rows_before and logged_deletions() == []
 
     def test_a_key_changed_under_its_kid_is_kept_with_a_warning(self, provider: HostileProvider, setting: OidcSetting):
         update_certificates(provider, setting, "rsa-1")
         rows_before = list(IdpCertificate.objects.values())
         outcome = update_certificates(provider, setting, jwk("rsa-2", kid="rsa-1"), "p256-1")
         assert (outcome.added, outcome.unchanged, outcome.removed) == (1, 1, 0)
-        assert "different keys under stored kids: “rsa-1”." in str(outcome)
+        assert "different keys with key IDs that are already stored: “rsa-1”." in str(outcome)
         assert [row for row in IdpCertificate.objects.values() if row["kid"] == "rsa-1"] == rows_before
         assert "rsa-1" in pair_of(setting).warning
         update_certificates(provider, setting, "rsa-1", "p256-1")
@@ -117,10 +117,10 @@ class TestAlgorithm:  # A34
         """A response from before a change of keys is applied after the new keys are stored."""
         update_certificates(provider, setting, "rsa-1")
         old_keys = key_sets.parse_key_set({"keys": [jwk("rsa-1")]})
-        number = certificate_updates._next_request_number(*setting.pair)
+        request_number = certificate_updates._next_request_number(*setting.pair)
         update_certificates(provider, setting, "rsa-2")
-        assert certificate_updates._apply_key_set(*setting.pair, old_keys, number) == UpdateOutcome(unchanged=1)
-        assert stored_kids(setting) == ["rsa-2"] and deleted_certificates() == [("idp_certificate", "rsa-1")]
+        assert certificate_updates._apply_key_set(*setting.pair, old_keys, request_number) == UpdateOutcome(unchanged=1)
+        assert stored_kids(setting) == ["rsa-2"] and logged_deletions() == [("idp_certificate", "rsa-1")]
 
     def test_nothing_is_stored_for_a_pair_without_connection(self, provider: HostileProvider, setting: OidcSetting):
         deleted_setting = OidcSetting(url_idp="https://idp.example.com", realm="gone", jwks_uri=provider.url("certs"))
@@ -148,7 +148,7 @@ class TestInvalidResponses:  # A28 A29 A30
         with pytest.raises(CertificateUpdateFailed) as exc_info:
             update_certificates(provider, setting)
         assert str(exc_info.value).startswith("The certificate update failed. Check the connection settings. ")
-        assert list(IdpCertificate.objects.values()) == rows_before and deleted_certificates() == []
+        assert list(IdpCertificate.objects.values()) == rows_before and logged_deletions() == []
         assert pair_of(setting).failure == exc_info.value.reason
         provider.behave_correctly("certs")
         update_certificates(provider, setting)
@@ -181,7 +181,7 @@ class TestUnknownKids:  # A32
             certificate_updates.refresh_for_unknown_kid(setting_with_keys)
             assert len(provider.requests_to("certs")) == request_count
 
-    def test_a_first_fetch_without_stored_keys_does_not_count(self, provider: HostileProvider, setting: OidcSetting):
+    def test_a_fetch_without_stored_keys_does_not_count(self, provider: HostileProvider, setting: OidcSetting):
         assert certificate_updates.refresh_for_unknown_kid(setting)
         provider.jwks = {"keys": [jwk("rsa-2")]}
         assert certificate_updates.refresh_for_unknown_kid(setting) and stored_kids(setting) == ["rsa-2"]

@@ -19,7 +19,7 @@ from tests.providers.behaviours import (
 )
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT
-from tests.sso.connections import CALLBACK, make_connection_at, press_button
+from tests.sso.connections import CALLBACK_URL, make_connection_at, press_button
 
 pytestmark = pytest.mark.django_db
 
@@ -27,11 +27,11 @@ INVALID_GRANT = {"error": "invalid_grant"}, 400
 INVALID_CLIENT = {"error": "invalid_client"}, 401
 
 
-def redirect_with(provider: HostileProvider, target: str = CALLBACK, **parameters: str) -> None:
+def serve_redirect(provider: HostileProvider, target: str = CALLBACK_URL, **parameters: str) -> None:
     provider.serve("auth", redirects_to(f"{target}?{urlencode(parameters)}"))
 
 
-def connection_report(provider: HostileProvider, browser: Client, **columns: Any) -> Any:
+def run_connection_test(provider: HostileProvider, browser: Client, **columns: Any) -> Any:
     page = press_button(browser, "_test", None, url_idp=provider.url_idp, realm=provider.realm, **columns)
     return page.context["report"]
 
@@ -40,16 +40,16 @@ def connection_report(provider: HostileProvider, browser: Client, **columns: Any
 def accepting_provider(provider: HostileProvider) -> HostileProvider:
     """A provider that accepts this client and would show its sign-in page."""
     provider.serve("token", responds_with(*INVALID_GRANT))
-    redirect_with(provider, error="login_required", state="x")
+    serve_redirect(provider, error="login_required", state="x")
     return provider
 
 
 def test_an_accepted_client_is_reported(accepting_provider: HostileProvider, as_sonja: Client):
-    report = connection_report(accepting_provider, as_sonja, authorization_type="code", client_secret="s3cret")
+    report = run_connection_test(accepting_provider, as_sonja, authorization_type="code", client_secret="s3cret")
 
     assert report.is_successful and report.notes == ()
     (request,) = accepting_provider.requests_to("auth")
-    assert request.query["prompt"] == "none" and request.query["redirect_uri"] == CALLBACK
+    assert request.query["prompt"] == "none" and request.query["redirect_uri"] == CALLBACK_URL
     (token_request,) = accepting_provider.requests_to("token")
     assert (
         token_request.headers["authorization"].startswith("Basic ")
@@ -58,9 +58,9 @@ def test_an_accepted_client_is_reported(accepting_provider: HostileProvider, as_
 
 
 def test_a_redirect_uri_with_a_wrong_path_is_reported(accepting_provider: HostileProvider, as_sonja: Client):
-    wrong_path_url = CALLBACK.replace("/sso/callback/", "/sso/callbacks/")
+    wrong_redirect_uri = CALLBACK_URL.replace("/sso/callback/", "/sso/callbacks/")
     accepting_provider.serve("auth", responds_with_error(400))
-    report = connection_report(accepting_provider, as_sonja, redirect_uri=wrong_path_url)
+    report = run_connection_test(accepting_provider, as_sonja, redirect_uri=wrong_redirect_uri)
 
     assert not report.is_successful and "must be /sso/callback/" in report.notes[0], (
         "the warning comes before the result of the provider"
@@ -70,21 +70,23 @@ def test_a_redirect_uri_with_a_wrong_path_is_reported(accepting_provider: Hostil
 def test_a_redirect_uri_at_another_host_of_the_service_causes_a_warning(
     accepting_provider: HostileProvider, as_sonja: Client
 ):
-    other_url = CALLBACK.replace("http://testserver", "http://testserver:8001")
-    redirect_with(accepting_provider, target=other_url, error="login_required")
-    report = connection_report(accepting_provider, as_sonja, redirect_uri=other_url)
+    redirect_uri = CALLBACK_URL.replace("http://testserver", "http://testserver:8001")
+    serve_redirect(accepting_provider, target=redirect_uri, error="login_required")
+    report = run_connection_test(accepting_provider, as_sonja, redirect_uri=redirect_uri)
 
     assert report.is_successful and "the same scheme, host and port" in report.notes[0]
 
 
-@pytest.mark.parametrize("kind", ["code", "pkce"])
-@pytest.mark.parametrize("word", ["invalid_client", "unauthorized_client"])
-def test_a_rejected_client_is_reported(accepting_provider: HostileProvider, as_sonja: Client, kind: str, word: str):
-    accepting_provider.serve("token", responds_with({"error": word}, 401))
-    report = connection_report(accepting_provider, as_sonja, authorization_type=kind)
+@pytest.mark.parametrize("authorization_type", ["code", "pkce"])
+@pytest.mark.parametrize("error", ["invalid_client", "unauthorized_client"])
+def test_a_rejected_client_is_reported(
+    accepting_provider: HostileProvider, as_sonja: Client, authorization_type: str, error: str
+):
+    accepting_provider.serve("token", responds_with({"error": error}, 401))
+    report = run_connection_test(accepting_provider, as_sonja, authorization_type=authorization_type)
 
-    assert not report.is_successful and word in report.notes[0] and "rejected the client ID" in report.notes[0]
-    assert ("or client secret" in report.notes[0]) is (kind == "code")
+    assert not report.is_successful and error in report.notes[0] and "rejected the client ID" in report.notes[0]
+    assert ("or client secret" in report.notes[0]) is (authorization_type == "code")
 
 
 @pytest.mark.parametrize("behaviour", [responds_with_html(400), responds_with({"error": "invalid_redirect_uri"}, 400)])
@@ -92,28 +94,28 @@ def test_an_unregistered_redirect_uri_is_reported(
     accepting_provider: HostileProvider, as_sonja: Client, behaviour: Any
 ):
     accepting_provider.serve("auth", behaviour)
-    report = connection_report(accepting_provider, as_sonja)
+    report = run_connection_test(accepting_provider, as_sonja)
 
     assert not report.is_successful and report.notes == (client_check.REDIRECT_URI_REJECTED,)
 
 
-@pytest.mark.parametrize("word", ["invalid_scope", "unsupported_response_type"])
-def test_a_rejected_request_is_reported(accepting_provider: HostileProvider, as_sonja: Client, word: str):
-    redirect_with(accepting_provider, error=word)
-    report = connection_report(accepting_provider, as_sonja)
+@pytest.mark.parametrize("error", ["invalid_scope", "unsupported_response_type"])
+def test_a_rejected_request_is_reported(accepting_provider: HostileProvider, as_sonja: Client, error: str):
+    serve_redirect(accepting_provider, error=error)
+    report = run_connection_test(accepting_provider, as_sonja)
 
-    assert not report.is_successful and report.notes == (client_check.REQUEST_REJECTED.format(error=word),)
+    assert not report.is_successful and report.notes == (client_check.REQUEST_REJECTED.format(error=error),)
     assert "Redirect URI" not in report.notes[0], "providers redirect only to registered URIs"
 
 
 def test_an_unusable_token_endpoint_is_reported(accepting_provider: HostileProvider, as_sonja: Client):
-    for endpoint, sentence in (
+    for endpoint, message in (
         (None, "has no token endpoint"),
         ("http://127.0.0.1:9/token", "connection to 127.0.0.1 failed"),
     ):
         accepting_provider.discovery = {"token_endpoint": endpoint} if endpoint else {"token_endpoint": ABSENT}
-        report = connection_report(accepting_provider, as_sonja)
-        assert not report.is_successful and sentence in report.notes[0], report
+        report = run_connection_test(accepting_provider, as_sonja)
+        assert not report.is_successful and message in report.notes[0], report
 
 
 def test_a_secret_that_cannot_be_decrypted_is_not_sent(
@@ -122,25 +124,25 @@ def test_a_secret_that_cannot_be_decrypted_is_not_sent(
     setting = make_connection_at(accepting_provider, authorization_type="code")
     setting.client_secret = encryption.encrypt("stored")
     setting.save()
-    monkeypatch.setattr(encryption, "decrypt", with_other_key)
+    monkeypatch.setattr(encryption, "decrypt", fail_to_decrypt)
     report = press_button(as_sonja, "_test", setting).context["report"]
 
     assert not report.is_successful and accepting_provider.requests_to("token") == []
 
 
-def with_other_key(encrypted: str) -> str:
+def fail_to_decrypt(encrypted: str) -> str:
     raise encryption.DecryptionFailed
 
 
 def test_a_connection_that_admits_no_user_fails_the_test(accepting_provider: HostileProvider, as_sonja: Client):
-    report = connection_report(accepting_provider, as_sonja, ignore_case=True)
+    report = run_connection_test(accepting_provider, as_sonja, ignore_case=True)
     assert (
         not report.is_successful
         and "nobody can sign in" in report.title
         and connection_warnings.NOBODY_CAN_SIGN_IN in report.notes
     )
     accepting_provider.algorithms = ["HS256"]
-    report = connection_report(accepting_provider, as_sonja)
+    report = run_connection_test(accepting_provider, as_sonja)
     assert not report.is_successful and "supports none of the algorithms" in report.notes[0]
 
 
@@ -149,11 +151,11 @@ INCONCLUSIVE_RESPONSES = [
     ("auth", responds_with_error(500)),
     ("auth", responds_with_error(404)),
     ("auth", redirects_to("https://idp.example.com/sign-in")),
-    ("auth", redirects_to(f"{CALLBACK}?error=<script>")),
-    ("auth", redirects_to(CALLBACK)),
+    ("auth", redirects_to(f"{CALLBACK_URL}?error=<script>")),
+    ("auth", redirects_to(CALLBACK_URL)),
     ("auth", redirects_to("")),
-    ("auth", redirects_to(f"{CALLBACK}?error=server_error")),
-    ("auth", redirects_to(f"{CALLBACK}?error=temporarily_unavailable")),
+    ("auth", redirects_to(f"{CALLBACK_URL}?error=server_error")),
+    ("auth", redirects_to(f"{CALLBACK_URL}?error=temporarily_unavailable")),
     ("token", responds_with({"error": "invalid_request"}, 400)),
     ("token", responds_with_html(404)),
     ("token", responds_with_error(500)),
@@ -167,15 +169,15 @@ def test_an_inconclusive_response_is_reported_as_unchecked(
     accepting_provider: HostileProvider, as_sonja: Client, endpoint: str, behaviour: Any
 ):
     accepting_provider.serve(endpoint, behaviour)
-    report = connection_report(accepting_provider, as_sonja)
+    report = run_connection_test(accepting_provider, as_sonja)
 
     subject = "The Redirect URI" if endpoint == "auth" else "The client ID or secret"
     assert report.is_successful and report.notes == (client_check.CHECK_INCONCLUSIVE.format(subject=subject),)
 
 
 def test_in_the_fragment_flow_the_client_is_not_checked(accepting_provider: HostileProvider, as_sonja: Client):
-    accepting_provider.serve("auth", redirects_to(f"{CALLBACK}#error=login_required"))
-    report = connection_report(accepting_provider, as_sonja, response_type="id_token")
+    accepting_provider.serve("auth", redirects_to(f"{CALLBACK_URL}#error=login_required"))
+    report = run_connection_test(accepting_provider, as_sonja, response_type="id_token")
 
     assert report.is_successful and report.notes == () and accepting_provider.requests_to("token") == []
 
@@ -196,19 +198,19 @@ class TestStoredSecret:  # A56
         assert press_button(as_sonja, "_test", setting).context["report"].is_successful
         assert len(accepting_provider.requests_to("token")) == 1
 
-    @pytest.mark.parametrize("moved_endpoint", [True, False], ids=["another provider", "its endpoint moved"])
+    @pytest.mark.parametrize("is_other_provider", [True, False], ids=["another provider", "its endpoint moved"])
     def test_the_stored_secret_is_sent_to_no_other_server(
         self,
         accepting_provider: HostileProvider,
         as_sonja: Client,
         setting: OidcSetting,
-        allowed_http: None,
-        moved_endpoint: bool,
+        allow_http: None,
+        is_other_provider: bool,
     ):
         with HostileProvider() as other_provider:
             requests: list[RecordedRequest] = []
             other_provider.serve("token", requests.append)
-            if moved_endpoint:
+            if is_other_provider:
                 columns = {"url_idp": other_provider.url_idp}
             else:
                 accepting_provider.discovery = {"token_endpoint": other_provider.url("token")}
@@ -222,8 +224,8 @@ class TestStoredSecret:  # A56
             )
             assert client_check.SECRET_NOT_SENT in report.notes
 
-    def test_without_a_secret_the_client_is_checked_anywhere(
-        self, accepting_provider: HostileProvider, as_sonja: Client, allowed_http: None
+    def test_a_public_client_is_checked_at_any_provider(
+        self, accepting_provider: HostileProvider, as_sonja: Client, allow_http: None
     ):
         setting = make_connection_at(accepting_provider)
         setting.client_secret = encryption.encrypt("left over")
@@ -234,7 +236,7 @@ class TestStoredSecret:  # A56
             assert "authorization" not in request.headers and "client_secret" not in request.form
 
     def test_an_entered_secret_is_sent_to_the_entered_provider(
-        self, accepting_provider: HostileProvider, as_sonja: Client, setting: OidcSetting, allowed_http: None
+        self, accepting_provider: HostileProvider, as_sonja: Client, setting: OidcSetting, allow_http: None
     ):
         with HostileProvider() as other_provider:
             press_button(as_sonja, "_test", setting, url_idp=other_provider.url_idp, client_secret="typed")

@@ -35,13 +35,13 @@ def discover_endpoints(provider: HostileProvider, url_idp: str = "", realm: str 
     return discover(url_idp or provider.url_idp, realm or provider.realm, provider_policy(), Deadline.after(8))
 
 
-def refusal_of(provider: HostileProvider, url_idp: str = "", realm: str = "") -> EndpointsNotFound:
+def discovery_error(provider: HostileProvider, url_idp: str = "", realm: str = "") -> EndpointsNotFound:
     with pytest.raises(EndpointsNotFound) as exc_info:
         discover_endpoints(provider, url_idp, realm)
     return exc_info.value
 
 
-class TestCandidates:
+class TestIssuerCandidates:
     def test_candidates_are_in_the_specified_order(self):
         paths = ("realms/r", "auth/realms/r", "realm/r", "r/v2.0", "application/o/r/", "oauth2/r", "r", "")
         assert issuer_candidates(ISSUER_URL, "r") == [f"{ISSUER_URL}/{path}" if path else ISSUER_URL for path in paths]
@@ -54,7 +54,7 @@ class TestCandidates:
         )
         assert issuer_candidates(f"{ISSUER_URL}/xr", "r")[0] == f"{ISSUER_URL}/xr/realms/r"
 
-    def test_a_well_known_url_is_the_only_one(self):
+    def test_a_well_known_url_is_the_only_candidate(self):
         assert issuer_candidates(f"{ISSUER_URL}/deep/er{WELL_KNOWN_PATH}", "r") == [f"{ISSUER_URL}/deep/er"]
 
     def test_candidates_are_unique(self):
@@ -67,7 +67,7 @@ class TestDiscovery:
         ["/realms/{realm}", "/auth/realms/{realm}", "/realm/{realm}", "/{realm}/v2.0", "/application/o/{realm}/",
          "/oauth2/{realm}", "/{realm}", ""],
     )  # fmt: skip
-    def test_each_layout_is_found(self, allowed_http: None, layout: str):
+    def test_each_layout_is_found(self, allow_http: None, layout: str):
         with HostileProvider(layout=layout.rstrip("/")) as provider:
             issuer = provider.url_idp + layout.format(realm=provider.realm)
             provider.discovery = {"issuer": issuer}
@@ -108,13 +108,13 @@ class TestDiscovery:
         provider.discovery = {"issuer": provider.issuer + "/"}
         assert discover_endpoints(provider).issuer == provider.issuer + "/"
         provider.discovery = {"issuer": provider.issuer + "//"}
-        assert "issuer is" in refusal_of(provider).message
+        assert "issuer is" in discovery_error(provider).message
 
     @pytest.mark.parametrize("issuer", ["https://other.example.com", "", None, 7, ["x"], "x" * 5000, "a\nb"], ids=repr)
     def test_a_document_of_another_issuer_is_reported_and_not_adopted(self, provider: HostileProvider, issuer: Any):
         provider.discovery = {"issuer": issuer}
-        sentence = refusal_of(provider).message
-        assert sentence.startswith("The provider's issuer is ") and len(sentence) < 300 and "\n" not in sentence
+        message = discovery_error(provider).message
+        assert message.startswith("The provider's issuer is ") and len(message) < 300 and "\n" not in message
         paths = [request.path for request in provider.requests]
         assert not any("/protocol/" in path for path in paths), "the path pattern must not bypass a refused document"
 
@@ -136,12 +136,12 @@ class TestDiscovery:
         self, provider: HostileProvider, name: str, value: Any
     ):
         provider.discovery = {name: value}
-        assert name in refusal_of(provider).message
+        assert name in discovery_error(provider).message
 
     def test_required_endpoints_must_be_present(self, provider: HostileProvider):
         for name in ("authorization_endpoint", "jwks_uri"):
             provider.discovery = {name: ABSENT}
-            assert name in refusal_of(provider).message
+            assert name in discovery_error(provider).message
 
     @pytest.mark.parametrize(
         "behaviour",
@@ -160,18 +160,18 @@ class TestDiscovery:
         provider.serve(f"/realms/{provider.realm}{WELL_KNOWN_PATH}", behaviour)
         provider.serve(
             f"/{provider.realm}{WELL_KNOWN_PATH}",
-            responds_with({**provider.document(), "issuer": f"{provider.url_idp}/main"}),
+            responds_with({**provider.discovery_document(), "issuer": f"{provider.url_idp}/main"}),
         )
         assert discover_endpoints(provider).issuer == f"{provider.url_idp}/main"
 
     def test_a_redirect_is_reported_if_nothing_else_is_found(self, provider: HostileProvider):
         provider.serve("discovery", redirects_to("https://elsewhere.example.com/"))
-        assert "Redirects are not followed" in refusal_of(provider).message
+        assert "Redirects are not followed" in discovery_error(provider).message
         assert len([request for request in provider.requests if request.endpoint == "discovery"]) == 1
 
 
 class TestPathPattern:
-    def test_the_pattern_is_used_if_unknown_paths_redirect(self, allowed_http: None):
+    def test_the_pattern_is_used_if_unknown_paths_redirect(self, allow_http: None):
         with HostileProvider(layout="/realm/{realm}") as provider:
             for issuer in issuer_candidates(provider.url_idp, provider.realm):
                 path = urlsplit(issuer.rstrip("/") + WELL_KNOWN_PATH).path
@@ -179,35 +179,35 @@ class TestPathPattern:
             provider.serve("discovery", redirects_to("/login"))
             assert discover_endpoints(provider).jwks == provider.url("certs")
 
-    def test_the_pattern_is_used_if_it_has_a_key_set(self, allowed_http: None):
+    def test_the_pattern_is_used_if_it_has_a_key_set(self, allow_http: None):
         with HostileProvider(layout="/realm/{realm}") as provider:
             provider.serve("discovery", responds_with_error(404))
-            base_url = f"{provider.url_idp}/realm/main"
-            endpoint_base = f"{base_url}/protocol/openid-connect"
+            realm_url = f"{provider.url_idp}/realm/main"
+            endpoint_prefix = f"{realm_url}/protocol/openid-connect"
             endpoints = discover_endpoints(provider)
             assert (endpoints.issuer, endpoints.authorization, endpoints.jwks) == (
-                base_url,
-                f"{endpoint_base}/auth",
-                f"{endpoint_base}/certs",
+                realm_url,
+                f"{endpoint_prefix}/auth",
+                f"{endpoint_prefix}/certs",
             )
-            assert (endpoints.token, endpoints.userinfo) == (f"{endpoint_base}/token", f"{endpoint_base}/userinfo")
-            assert endpoints.end_session == f"{endpoint_base}/logout"
+            assert (endpoints.token, endpoints.userinfo) == (f"{endpoint_prefix}/token", f"{endpoint_prefix}/userinfo")
+            assert endpoints.end_session == f"{endpoint_prefix}/logout"
             assert "RS256" in endpoints.algorithms
 
-    def test_without_a_key_set_nothing_is_found(self, allowed_http: None):
+    def test_without_a_key_set_nothing_is_found(self, allow_http: None):
         with HostileProvider(layout="/realm/{realm}") as provider:
             provider.serve("discovery", responds_with_error(404))
             invalid_key_sets: list[Any] = [{}, {"keys": []}, []]
             for provider.jwks in invalid_key_sets:
-                error = refusal_of(provider)
-                assert error.message.startswith("No discovery document found for realm")
+                error = discovery_error(provider)
+                assert error.message.startswith("No discovery document was found for realm")
                 assert error.requested_urls[0].endswith(f"/realms/main{WELL_KNOWN_PATH}") and error.requested_urls[
                     -1
                 ].endswith("/certs")
 
 
 class TestDeadline:
-    def test_the_first_connection_failure_ends_discovery(self, allowed_http: None):
+    def test_the_first_connection_failure_ends_discovery(self, allow_http: None):
         with pytest.raises(EndpointsNotFound) as exc_info:
             discover("http://127.0.0.1:9", "r", provider_policy(), Deadline.after(8))
         assert (
@@ -229,7 +229,7 @@ class TestDeadline:
 
 
 class TestMovedEndpoints:
-    KNOWN = Endpoints(
+    KNOWN_ENDPOINTS = Endpoints(
         issuer=ISSUER_URL,
         authorization=f"{ISSUER_URL}/auth",
         token=f"{ISSUER_URL}/token",
@@ -243,7 +243,7 @@ class TestMovedEndpoints:
         ids=str,
     )  # fmt: skip
     def test_another_path_or_a_new_endpoint_is_harmless(self, changes: Any):
-        assert replace(self.KNOWN, **changes).risky_change_since(self.KNOWN) == ""
+        assert replace(self.KNOWN_ENDPOINTS, **changes).risky_change_since(self.KNOWN_ENDPOINTS) == ""
 
     @pytest.mark.parametrize(
         ("changes", "message"),
@@ -257,4 +257,4 @@ class TestMovedEndpoints:
         ids=str,
     )
     def test_another_issuer_or_host_is_reported(self, changes: Any, message: str):
-        assert message in replace(self.KNOWN, **changes).risky_change_since(self.KNOWN)
+        assert message in replace(self.KNOWN_ENDPOINTS, **changes).risky_change_since(self.KNOWN_ENDPOINTS)

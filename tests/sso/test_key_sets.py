@@ -8,11 +8,11 @@ from sso.tokens.key_sets import KeySet, UnusableKeySet, parse_key_set, thumbprin
 from tests.providers.signing import ABSENT, jwk
 
 
-def usable_kids(*keys: Any) -> KeySet:
+def parse_keys(*keys: Any) -> KeySet:
     return parse_key_set({"keys": list(keys)})
 
 
-def refusal_of(document: Any) -> str:
+def key_set_error(document: Any) -> str:
     with pytest.raises(UnusableKeySet) as exc_info:
         parse_key_set(document)
     return str(exc_info.value)
@@ -22,12 +22,12 @@ def refusal_of(document: Any) -> str:
 def test_keys_of_supported_algorithms_are_used_unchanged(name: str):
     key = jwk(name, x5c=["MII"], alg=ABSENT)
 
-    assert usable_kids(key).keys == {name: key}
+    assert parse_keys(key).keys == {name: key}
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "PS256"])
 def test_an_rsa_key_may_name_its_algorithm(algorithm: str):
-    assert list(usable_kids(jwk("rsa-1", alg=algorithm)).keys) == ["rsa-1"]
+    assert list(parse_keys(jwk("rsa-1", alg=algorithm)).keys) == ["rsa-1"]
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,10 @@ def test_an_rsa_key_may_name_its_algorithm(algorithm: str):
     ],
 )  # fmt: skip
 def test_other_keys_are_ignored_and_counted(key: Any, reason: str):
-    key_set = usable_kids(key, jwk("rsa-1"))
+    key_set = parse_keys(key, jwk("rsa-1"))
 
     assert (list(key_set.keys), key_set.ignored_keys) == (["rsa-1"], (reason,))
-    assert "no usable key" in refusal_of({"keys": [key]}) and reason in refusal_of({"keys": [key]})
+    assert "no usable key" in key_set_error({"keys": [key]}) and reason in key_set_error({"keys": [key]})
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_other_keys_are_ignored_and_counted(key: Any, reason: str):
     [None, [], "keys", 7, {}, {"keys": None}, {"keys": {}}, {"keys": "x"}, {"keys": []}, {"keys": [{}]}],
 )
 def test_an_invalid_key_set_is_refused(document: Any):  # A29 A30
-    assert refusal_of(document)
+    assert key_set_error(document)
 
 
 @pytest.mark.parametrize(
@@ -89,22 +89,22 @@ def test_an_invalid_key_set_is_refused(document: Any):  # A29 A30
     [jwk("rsa-2", kid="rsa-1"), {"kty": "oct", "kid": "rsa-1", "k": "AA"}, jwk("rsa-2", kid="rsa-1", use="enc")],
 )
 def test_two_keys_with_one_kid_refuse_the_whole_set(second_key: Any):  # A06
-    assert "two keys with the same kid" in refusal_of({"keys": [jwk("rsa-1"), jwk("p256-1"), second_key]})
+    assert "two keys with the same kid" in key_set_error({"keys": [jwk("rsa-1"), jwk("p256-1"), second_key]})
 
 
 def test_more_than_64_keys_are_refused():  # A28
     keys = [jwk("ed-1", kid=str(number)) for number in range(65)]
 
     assert len(parse_key_set({"keys": keys[:64]}).keys) == 64
-    assert "more than 64" in refusal_of({"keys": keys})
+    assert "more than 64" in key_set_error({"keys": keys})
 
 
 def test_a_key_without_kid_is_identified_by_its_thumbprint():
     key = jwk("rsa-1", kid=ABSENT)
 
-    assert usable_kids(key).keys == {thumbprint(key): key}
+    assert parse_keys(key).keys == {thumbprint(key): key}
     assert thumbprint(key) == thumbprint(jwk("rsa-1", alg="RS256")) != thumbprint(jwk("rsa-2"))
-    assert "two keys with the same kid" in refusal_of({"keys": [key, dict(key)]})
+    assert "two keys with the same kid" in key_set_error({"keys": [key, dict(key)]})
 
 
 def test_the_thumbprint_equals_the_example_of_the_rfc():

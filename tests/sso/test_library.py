@@ -1,4 +1,4 @@
-"""A sign-in runs methods of mozilla-django-oidc, and does not only use classes derived from it."""
+"""A sign-in runs methods of mozilla-django-oidc; it does not merely derive classes from it."""
 
 import sys
 from collections.abc import Iterator
@@ -25,19 +25,19 @@ BACKEND_NAME = "OIDCAuthenticationBackend"
 @contextmanager
 def traced_calls() -> Iterator[set[str]]:
     """Collects the called functions of the library and of our backend."""
-    names: set[str] = set()
+    called_names: set[str] = set()
 
     def trace(frame: FrameType, event: str, argument: Any) -> None:
         path = frame.f_code.co_filename
         if path.startswith(LIBRARY_FOLDER) or path.endswith("sso/backends.py"):
-            names.add(frame.f_code.co_qualname if hasattr(frame.f_code, "co_qualname") else frame.f_code.co_name)
+            called_names.add(frame.f_code.co_qualname if hasattr(frame.f_code, "co_qualname") else frame.f_code.co_name)
 
-    profile_before = sys.getprofile()
+    profiler_before = sys.getprofile()
     sys.setprofile(trace)
     try:
-        yield names
+        yield called_names
     finally:
-        sys.setprofile(profile_before)
+        sys.setprofile(profiler_before)
 
 
 @pytest.mark.parametrize("is_new", [True, False], ids=["new user", "known user"])
@@ -46,7 +46,7 @@ def test_a_sign_in_runs_the_methods_of_the_library(provider: HostileProvider, is
     if not is_new:
         make_ann()
     browser = Browser(provider)
-    with traced_calls() as names:
+    with traced_calls() as called_names:
         assert browser.sign_in().status_code == 302
 
     assert {
@@ -56,17 +56,17 @@ def test_a_sign_in_runs_the_methods_of_the_library(provider: HostileProvider, is
         f"{BACKEND_NAME}.authenticate",
         f"{BACKEND_NAME}.get_or_create_user",
         "OIDCAuthenticationCallbackView.login_success",
-    } <= names
+    } <= called_names
     hooks = {"get_token", "verify_token", "store_tokens", "get_userinfo", "verify_claims", "filter_users_by_claims"}
-    assert {f"OidcBackend.{hook}" for hook in hooks | {"create_user" if is_new else "update_user"}} <= names
+    assert {f"OidcBackend.{hook}" for hook in hooks | {"create_user" if is_new else "update_user"}} <= called_names
 
 
-def test_library_checks_and_calls_do_not_replace_ours(provider: HostileProvider):
+def test_the_library_neither_checks_tokens_nor_calls_the_provider(provider: HostileProvider):
     """The library checks neither issuer nor audience, and calls the provider without the outbound guard."""
     make_active_connection(provider)
     make_ann()
     browser = Browser(provider)
-    with traced_calls() as names:
+    with traced_calls() as called_names:
         browser.sign_in()
 
     replaced_methods = {
@@ -77,17 +77,17 @@ def test_library_checks_and_calls_do_not_replace_ours(provider: HostileProvider)
         "retrieve_matching_jwk",
         "store_tokens",
     }
-    assert names.isdisjoint(f"{BACKEND_NAME}.{name}" for name in replaced_methods)
+    assert called_names.isdisjoint(f"{BACKEND_NAME}.{name}" for name in replaced_methods)
 
 
 def test_the_fragment_flow_runs_the_same_steps(provider: HostileProvider):
     make_active_connection(provider, response_type="id_token")
     make_ann()
     browser = Browser(provider)
-    with traced_calls() as names:
+    with traced_calls() as called_names:
         assert browser.sign_in().status_code == 302
 
-    assert {f"{BACKEND_NAME}.get_or_create_user", "OIDCAuthenticationCallbackView.login_success"} <= names
+    assert {f"{BACKEND_NAME}.get_or_create_user", "OIDCAuthenticationCallbackView.login_success"} <= called_names
 
 
 def test_signing_out_runs_the_view_of_the_library(provider: HostileProvider):
@@ -95,10 +95,10 @@ def test_signing_out_runs_the_view_of_the_library(provider: HostileProvider):
     make_ann()
     browser = Browser(provider)
     browser.sign_in()
-    with traced_calls() as names:
+    with traced_calls() as called_names:
         browser.client.post("/sso/logout/")
 
-    assert "OIDCLogoutView.post" in names and browser.login is None
+    assert "OIDCLogoutView.post" in called_names and browser.login is None
 
 
 def test_library_settings_come_from_the_connection(provider: HostileProvider):

@@ -33,14 +33,14 @@ def form_fields(page: Any) -> dict[str, str]:
 
 @every_route
 def test_the_provider_is_notified_by_a_form(browser: Browser, path: str):
-    token = ProviderSession.objects.get().token_hint
+    token_hint = ProviderSession.objects.get().token_hint
     page = browser.client.post(path)
 
     assert page.status_code == 200
     assert f'<form method="post" action="{browser.provider.url("logout")}"' in page.content.decode()
     form = form_fields(page)
     assert set(form) == {"id_token_hint", "client_id", "post_logout_redirect_uri", "state"}
-    assert form["id_token_hint"] == token and form["client_id"] == "servicebase"
+    assert form["id_token_hint"] == token_hint and form["client_id"] == "servicebase"
     assert form["post_logout_redirect_uri"] == "http://testserver/sso/logout/"  # A64: fixed
     assert page["Cache-Control"] == "no-store" and "form-action" not in page["Content-Security-Policy"]
 
@@ -55,7 +55,7 @@ def test_our_session_ends_before_the_provider_is_notified(browser: Browser, path
     assert not Session.objects.filter(user__isnull=False).exists() and not ProviderSession.objects.exists()
 
 
-def test_the_return_ends_at_the_sign_in_page(browser: Browser):
+def test_the_provider_returns_the_browser_to_the_sign_in_page(browser: Browser):
     state = form_fields(browser.client.post("/logout/"))["state"]
     response = browser.client.get("/sso/logout/", {"state": state})
 
@@ -96,7 +96,7 @@ def test_the_host_of_the_request_does_not_affect_the_return_url(browser: Browser
     assert form_fields(page)["post_logout_redirect_uri"] == "http://testserver/sso/logout/"
 
 
-def test_a_password_session_ends_only_here(provider: HostileProvider, bob: User):
+def test_signing_out_of_a_password_session_does_not_involve_the_provider(provider: HostileProvider, bob: User):
     make_active_connection(provider)
     client = Client()
     client.post("/login/", {"login": "bob", "password": PASSWORD})
@@ -105,10 +105,10 @@ def test_a_password_session_ends_only_here(provider: HostileProvider, bob: User)
 
 
 @pytest.mark.parametrize(
-    "changes", [{"end_session_endpoint": ""}, {"issuer": ""}, {"issuer": "https://idp.example.com/realms/other"}]
+    "columns", [{"end_session_endpoint": ""}, {"issuer": ""}, {"issuer": "https://idp.example.com/realms/other"}]
 )
-def test_without_a_logout_endpoint_only_our_session_ends(browser: Browser, changes: dict[str, str]):
-    OidcSetting.objects.update(**changes)
+def test_without_a_logout_endpoint_only_our_session_ends(browser: Browser, columns: dict[str, str]):
+    OidcSetting.objects.update(**columns)
 
     assert browser.client.post("/logout/")["Location"] == SIGNED_OUT_PATH
     assert browser.client.get(ME_PATH).status_code == 401
@@ -136,9 +136,9 @@ def test_an_undecipherable_token_is_omitted(browser: Browser):
 
 def test_the_token_is_never_in_a_url(browser: Browser):
     page = browser.client.post("/logout/")
-    form_target = re.findall(r'action="([^"]+)"', page.content.decode())[0]
+    form_action = re.findall(r'action="([^"]+)"', page.content.decode())[0]
 
-    assert not parse_qs(urlsplit(form_target).query)
+    assert not parse_qs(urlsplit(form_action).query)
 
 
 def test_a_later_password_session_is_not_sent_to_the_provider(browser: Browser, bob: User):

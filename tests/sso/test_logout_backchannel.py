@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 BACKCHANNEL_PATH = "/sso/backchannel-logout/"
 
 
-def signed_in_client(provider: HostileProvider, sid: Any = ABSENT) -> Client:
+def sign_in(provider: HostileProvider, sid: Any = ABSENT) -> Client:
     provider.claims = {"sid": sid}
     browser = Browser(provider)
     assert browser.sign_in().status_code == 302
@@ -34,10 +34,10 @@ def active_provider(provider: HostileProvider) -> HostileProvider:
     return provider
 
 
-def send_logout_token(token: Any, **fields: Any) -> Any:
+def send_logout_token(token: Any, **request_options: Any) -> Any:
     """Sends the request like a server, without cookies and without a CSRF token."""
     return Client(enforce_csrf_checks=True).post(
-        BACKCHANNEL_PATH, {"logout_token": token} if token is not None else {}, **fields
+        BACKCHANNEL_PATH, {"logout_token": token} if token is not None else {}, **request_options
     )
 
 
@@ -46,18 +46,18 @@ def is_signed_in(client: Client) -> bool:
 
 
 def test_a_subject_is_signed_out_everywhere(active_provider: HostileProvider, bob: User):
-    first_client, second_client = signed_in_client(active_provider, "sid-1"), signed_in_client(active_provider)
-    other_client = Client()
-    other_client.post("/login/", {"login": "bob", "password": PASSWORD})
+    first_client, second_client = sign_in(active_provider, "sid-1"), sign_in(active_provider)
+    client_of_bob = Client()
+    client_of_bob.post("/login/", {"login": "bob", "password": PASSWORD})
     response = send_logout_token(active_provider.logout_token())
 
     assert response.status_code == 200 and response["Cache-Control"] == "no-store"
-    assert not is_signed_in(first_client) and not is_signed_in(second_client) and is_signed_in(other_client)
+    assert not is_signed_in(first_client) and not is_signed_in(second_client) and is_signed_in(client_of_bob)
     assert not ProviderSession.objects.exists()
 
 
 def test_a_single_session_is_signed_out(active_provider: HostileProvider):
-    first_client, second_client = signed_in_client(active_provider, "sid-1"), signed_in_client(active_provider, "sid-2")
+    first_client, second_client = sign_in(active_provider, "sid-1"), sign_in(active_provider, "sid-2")
     assert send_logout_token(active_provider.logout_token(sub=ABSENT, sid="sid-1")).status_code == 200
 
     assert not is_signed_in(first_client) and is_signed_in(second_client)
@@ -66,7 +66,7 @@ def test_a_single_session_is_signed_out(active_provider: HostileProvider):
 
 
 def test_a_session_without_sid_ends_with_any_session_of_its_subject(active_provider: HostileProvider):
-    client_without_sid, client_with_sid = signed_in_client(active_provider), signed_in_client(active_provider, "sid-2")
+    client_without_sid, client_with_sid = sign_in(active_provider), sign_in(active_provider, "sid-2")
     assert send_logout_token(active_provider.logout_token(sid="sid-1")).status_code == 200
 
     assert not is_signed_in(client_without_sid) and is_signed_in(client_with_sid)
@@ -77,7 +77,7 @@ def test_a_session_without_sid_ends_with_any_session_of_its_subject(active_provi
 
 
 def test_subject_and_session_must_match(active_provider: HostileProvider):
-    client = signed_in_client(active_provider, "sid-1")
+    client = sign_in(active_provider, "sid-1")
     assert send_logout_token(active_provider.logout_token(sub="sub-other", sid="sid-1")).status_code == 200
 
     assert is_signed_in(client)
@@ -89,7 +89,7 @@ def test_password_sessions_of_the_same_user_continue(active_provider: HostilePro
     user.save()
     password_client = Client()
     password_client.post("/login/", {"login": "ann", "password": PASSWORD})
-    provider_client = signed_in_client(active_provider)
+    provider_client = sign_in(active_provider)
     send_logout_token(active_provider.logout_token())
 
     assert is_signed_in(password_client) and not is_signed_in(provider_client)
@@ -100,7 +100,7 @@ def test_a_token_without_matching_session_is_accepted(active_provider: HostilePr
 
 
 def test_an_inactive_connection_accepts_logout_tokens(active_provider: HostileProvider):
-    client = signed_in_client(active_provider)
+    client = sign_in(active_provider)
     setting = OidcSetting.objects.get()
     setting.active = False
     setting.save()
@@ -121,12 +121,12 @@ REFUSED_TOKENS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "changes", "code"), REFUSED_TOKENS, ids=[str(row) for row in REFUSED_TOKENS])
+@pytest.mark.parametrize(("options", "claims", "code"), REFUSED_TOKENS, ids=[str(row) for row in REFUSED_TOKENS])
 def test_an_invalid_logout_token_does_not_end_the_session(
-    active_provider: HostileProvider, options: Any, changes: Any, code: str
+    active_provider: HostileProvider, options: Any, claims: Any, code: str
 ):
-    client = signed_in_client(active_provider)
-    response = send_logout_token(active_provider.logout_token(options, **changes))
+    client = sign_in(active_provider)
+    response = send_logout_token(active_provider.logout_token(options, **claims))
 
     assert response.status_code == 400 and response["Cache-Control"] == "no-store"
     assert response.json() == {"error": "invalid_request", "error_description": code}
@@ -134,7 +134,7 @@ def test_an_invalid_logout_token_does_not_end_the_session(
 
 
 def test_an_id_token_does_not_end_the_session(active_provider: HostileProvider):
-    client = signed_in_client(active_provider)
+    client = sign_in(active_provider)
 
     assert send_logout_token(active_provider.sign(active_provider.valid_claims("n"))).status_code == 400
     assert is_signed_in(client)
@@ -163,7 +163,7 @@ def test_json_is_not_accepted(active_provider: HostileProvider):
 
 
 def test_the_providers_new_key_is_fetched(active_provider: HostileProvider):
-    client = signed_in_client(active_provider)
+    client = sign_in(active_provider)
     active_provider.jwks = {"keys": [jwk("rsa-2")]}
 
     assert send_logout_token(active_provider.logout_token({"key": "rsa-2"})).status_code == 200
@@ -171,7 +171,7 @@ def test_the_providers_new_key_is_fetched(active_provider: HostileProvider):
 
 
 def test_without_a_free_slot_the_provider_must_retry(active_provider: HostileProvider):
-    client = signed_in_client(active_provider)
+    client = sign_in(active_provider)
     active_provider.jwks = {"keys": [jwk("rsa-2")]}
     with request_slots.request_slot(), request_slots.request_slot():
         response = send_logout_token(active_provider.logout_token({"key": "rsa-2"}))
@@ -179,8 +179,8 @@ def test_without_a_free_slot_the_provider_must_retry(active_provider: HostilePro
     assert (response.status_code, response["Retry-After"]) == (503, "1") and is_signed_in(client)
 
 
-def test_two_connections_to_one_provider(active_provider: HostileProvider):
-    client = signed_in_client(active_provider)
+def test_a_logout_token_may_be_for_another_connection_to_the_provider(active_provider: HostileProvider):
+    client = sign_in(active_provider)
     make_active_connection(active_provider, name="Second", client_id="second")
 
     assert send_logout_token(active_provider.logout_token()).status_code == 200
@@ -188,18 +188,18 @@ def test_two_connections_to_one_provider(active_provider: HostileProvider):
 
 
 def test_records_of_ended_sessions_are_deleted(active_provider: HostileProvider):
-    signed_in_client(active_provider)
-    client = signed_in_client(active_provider)
+    sign_in(active_provider)
+    client = sign_in(active_provider)
     ProviderSession.objects.update(started_at=timezone.now() - timedelta(hours=2))
-    provider_session = client.session["provider_session"]
-    Session.objects.exclude(provider_session=provider_session).delete()
+    provider_session_id = client.session["provider_session"]
+    Session.objects.exclude(provider_session=provider_session_id).delete()
     tasks.forget_ended_sessions()
 
-    assert [provider_session.pk for provider_session in ProviderSession.objects.all()] == [provider_session]
+    assert [provider_session.pk for provider_session in ProviderSession.objects.all()] == [provider_session_id]
 
 
 def test_the_record_of_a_starting_session_is_kept(active_provider: HostileProvider):
-    signed_in_client(active_provider)
+    sign_in(active_provider)
     Session.objects.all().delete()
     tasks.forget_ended_sessions()
 

@@ -19,7 +19,7 @@ from tests.providers.behaviours import responds_with_error
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT, jwk
 from tests.sso.sign_ins import Browser, check_refusal, make_active_connection, make_ann
-from tests.sso.test_logout_backchannel import is_signed_in, send_logout_token, signed_in_client
+from tests.sso.test_logout_backchannel import is_signed_in, send_logout_token, sign_in
 from tests.tableapi.test_write_concurrency import (
     THREAD_TIMEOUT_S,
     paused_call,
@@ -36,19 +36,19 @@ def active_provider(db: Any, provider: HostileProvider) -> HostileProvider:
     return provider
 
 
-def run_before(monkeypatch: Any, module: Any, name: str, action: Callable[[], Any]) -> None:
+def run_before(monkeypatch: Any, target: Any, name: str, action: Callable[[], Any]) -> None:
     """Runs the action once, before the next call of the function."""
-    original_function, pending = getattr(module, name), [action]
+    original_function, pending_actions = getattr(target, name), [action]
 
-    def run_action_first(*arguments: Any, **keywords: Any) -> Any:
-        if pending:
-            pending.pop()()
-        return original_function(*arguments, **keywords)
+    def run_action_first(*arguments: Any, **options: Any) -> Any:
+        if pending_actions:
+            pending_actions.pop()()
+        return original_function(*arguments, **options)
 
-    monkeypatch.setattr(module, name, run_action_first)
+    monkeypatch.setattr(target, name, run_action_first)
 
 
-def logout_during_call(token: str) -> Callable[[], None]:
+def logout_action(token: str) -> Callable[[], None]:
     def send_token() -> None:
         assert send_logout_token(token).status_code == 200
 
@@ -66,7 +66,7 @@ def test_a_sign_in_in_progress_is_refused(
         monkeypatch,
         OidcBackend,
         "get_or_create_user",
-        logout_during_call(active_provider.logout_token(**logout_claims)),
+        logout_action(active_provider.logout_token(**logout_claims)),
     )
     browser = Browser(active_provider)
 
@@ -90,14 +90,14 @@ def test_the_sign_in_of_another_subject_succeeds(
         monkeypatch,
         OidcBackend,
         "get_or_create_user",
-        logout_during_call(active_provider.logout_token(**logout_claims)),
+        logout_action(active_provider.logout_token(**logout_claims)),
     )
 
     assert Browser(active_provider).sign_in().status_code == 302
 
 
 def test_a_session_that_was_just_created_is_ended(active_provider: HostileProvider, monkeypatch: Any):
-    run_before(monkeypatch, sign_in_events.SignInEvent, "record", logout_during_call(active_provider.logout_token()))
+    run_before(monkeypatch, sign_in_events.SignInEvent, "record", logout_action(active_provider.logout_token()))
     browser = Browser(active_provider)
     browser.sign_in()
 
@@ -108,14 +108,14 @@ def test_a_token_issued_before_the_sign_out_is_refused(active_provider: HostileP
     """The browser held the token while it showed the waiting page."""
     make_active_connection(active_provider, name="Fragment", response_type="id_token")
     browser = Browser(active_provider)
-    callback_url = browser.return_url(browser.start())
+    callback_url = browser.authorize(browser.start())
     assert send_logout_token(active_provider.logout_token(iat=int(time.time()) + 2)).status_code == 200
 
     check_refusal(browser.return_to(callback_url), "signed_out_meanwhile", 403)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_sign_out_waits_for_a_session_being_created(allowed_http: None, monkeypatch: Any):
+def test_a_sign_out_waits_for_a_session_being_created(allow_http: None, monkeypatch: Any):
     with HostileProvider() as active_provider:
         make_active_connection(active_provider)
         make_ann()
@@ -134,20 +134,20 @@ def test_a_sign_out_waits_for_a_session_being_created(allowed_http: None, monkey
 class TestReplayedTokens:
     def test_a_replayed_token_ends_no_session(self, active_provider: HostileProvider):
         token = active_provider.logout_token()
-        first_client = signed_in_client(active_provider)
+        first_client = sign_in(active_provider)
         assert send_logout_token(token).status_code == 200 and not is_signed_in(first_client)
-        later_client = signed_in_client(active_provider)
+        second_client = sign_in(active_provider)
         response = send_logout_token(token)
 
         assert (response.status_code, response.json()["error_description"]) == (400, "token_replayed")
-        assert is_signed_in(later_client)
-        assert send_logout_token(active_provider.logout_token()).status_code == 200 and not is_signed_in(later_client)
+        assert is_signed_in(second_client)
+        assert send_logout_token(active_provider.logout_token()).status_code == 200 and not is_signed_in(second_client)
 
     def test_a_token_is_identified_by_its_jti(self, active_provider: HostileProvider):
         assert [send_logout_token(active_provider.logout_token(jti="one")).status_code for _ in range(2)] == [200, 400]
 
     def test_a_token_that_could_not_be_checked_may_be_sent_again(self, active_provider: HostileProvider):
-        client = signed_in_client(active_provider)
+        client = sign_in(active_provider)
         active_provider.jwks = {"keys": [jwk("rsa-2")]}
         active_provider.serve("certs", responds_with_error(500), times=1)
         token = active_provider.logout_token({"key": "rsa-2"})

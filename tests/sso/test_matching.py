@@ -18,34 +18,35 @@ from sso.provisioning.user_matching import (
 )
 from sso.refusals import SignInRefused
 
-BOB, Bob, BoB = ("1", "bob"), ("2", "Bob"), ("3", "BoB")
+LOWER_BOB, TITLE_BOB, MIXED_BOB = ("1", "bob"), ("2", "Bob"), ("3", "BoB")
 
 
 @pytest.mark.parametrize(
-    ("ignores_case", "is_case_sensitive", "row"),
+    ("ignores_case", "is_case_sensitive", "comparison"),
     [
         (False, True, Comparison.EXACT),
         (True, False, Comparison.FOLDED),
         (False, False, Comparison.FOLDED),
     ],
 )
-def test_case_settings_choose_the_comparison(ignores_case: bool, is_case_sensitive: bool, row: Comparison):
-    assert choose_comparison(ignores_case=ignores_case, is_case_sensitive=is_case_sensitive) is row
+def test_case_settings_choose_the_comparison(ignores_case: bool, is_case_sensitive: bool, comparison: Comparison):
+    assert choose_comparison(ignores_case=ignores_case, is_case_sensitive=is_case_sensitive) is comparison
 
 
 # The claim, the ids and logins of all accounts, and the match for EXACT and for FOLDED ("!" means refused).
-CASES: list[tuple[str, list[tuple[str, str]], str | None, str | None]] = [
+MATCHES: list[tuple[str, list[tuple[str, str]], str | None, str | None]] = [
     ("bob", [], None, None),
-    ("bob", [BOB], "1", "1"),
-    ("bob", [Bob], None, "2"),
-    ("Bob", [BOB], None, "1"),
-    ("bob", [BOB, Bob], "1", "1"),  # "the one whose value equals the returned lower-case value is authorized"
-    ("bob", [Bob, BoB], None, "!"),
-    ("BOB", [BOB, Bob], None, "!"),
-    ("bob", [BOB, ("4", "bob")], "!", "!"),  # two accounts with one email address
-    ("bob", [BOB, Bob, ("4", "bob")], "!", "!"),
-    ("bo", [BOB], None, None),
-    ("bob ", [BOB], None, None),
+    ("bob", [LOWER_BOB], "1", "1"),
+    ("bob", [TITLE_BOB], None, "2"),
+    ("Bob", [LOWER_BOB], None, "1"),
+    # "the one whose value equals the returned lower-case value is authorized"
+    ("bob", [LOWER_BOB, TITLE_BOB], "1", "1"),
+    ("bob", [TITLE_BOB, MIXED_BOB], None, "!"),
+    ("BOB", [LOWER_BOB, TITLE_BOB], None, "!"),
+    ("bob", [LOWER_BOB, ("4", "bob")], "!", "!"),  # two accounts with one email address
+    ("bob", [LOWER_BOB, TITLE_BOB, ("4", "bob")], "!", "!"),
+    ("bo", [LOWER_BOB], None, None),
+    ("bob ", [LOWER_BOB], None, None),
     ("m\u0131ke", [("5", "mike")], None, None),
     ("m\u0131ke", [("5", "MIKE")], None, None),
     ("mike", [("5", "MIKE")], None, "5"),
@@ -63,31 +64,31 @@ CASES: list[tuple[str, list[tuple[str, str]], str | None, str | None]] = [
 
 
 @pytest.mark.parametrize(
-    ("value", "accounts", "exact_login", "folded_login"), CASES, ids=[str(case[:2]) for case in CASES]
+    ("value", "accounts", "exact_id", "folded_id"), MATCHES, ids=[str(match[:2]) for match in MATCHES]
 )
 def test_the_matching_account_is_found(
-    value: str, accounts: list[tuple[str, str]], exact_login: str | None, folded_login: str | None
+    value: str, accounts: list[tuple[str, str]], exact_id: str | None, folded_id: str | None
 ):  # A47, A48
-    for comparison, login in ((Comparison.EXACT, exact_login), (Comparison.FOLDED, folded_login)):
-        for order in itertools.permutations(accounts):
-            if login == "!":
-                with pytest.raises(SignInRefused) as error:
-                    find_account(value, dict(order), comparison)
-                assert error.value.code == "user_ambiguous"
+    for comparison, account_id in ((Comparison.EXACT, exact_id), (Comparison.FOLDED, folded_id)):
+        for ordered_accounts in itertools.permutations(accounts):
+            if account_id == "!":
+                with pytest.raises(SignInRefused) as exc_info:
+                    find_account(value, dict(ordered_accounts), comparison)
+                assert exc_info.value.code == "user_ambiguous"
             else:
-                assert find_account(value, dict(order), comparison) == login
+                assert find_account(value, dict(ordered_accounts), comparison) == account_id
 
 
-def test_sign_in_is_refused_under_rule_2():  # A48
-    with pytest.raises(SignInRefused) as error:
+def test_ignoring_case_is_refused_while_logins_are_case_sensitive():  # A48
+    with pytest.raises(SignInRefused) as exc_info:
         choose_comparison(ignores_case=True, is_case_sensitive=True)
-    assert error.value.code == "case_rule"
+    assert exc_info.value.code == "case_rule"
 
 
 @given(st.text(max_size=8), st.text(max_size=8))
-def test_folding_never_merges_ascii_with_other_characters(character: str, other_character: str):  # A47
-    if is_same_value(character, other_character, Comparison.FOLDED) and character.isascii():
-        assert character.lower() == other_character.lower()
+def test_folding_never_merges_ascii_with_other_characters(text: str, other_text: str):  # A47
+    if is_same_value(text, other_text, Comparison.FOLDED) and text.isascii():
+        assert text.lower() == other_text.lower()
 
 
 @given(st.text(max_size=8))
@@ -98,11 +99,11 @@ def test_every_spelling_matches_itself(value: str):
 
 
 @given(st.text(max_size=5), st.text(max_size=5), st.text(max_size=5))
-def test_matching_is_transitive(first: str, second: str, third: str):
+def test_matching_is_transitive(first_value: str, second_value: str, third_value: str):
     comparison = Comparison.FOLDED
-    assert is_same_value(first, second, comparison) == is_same_value(second, first, comparison)
-    if is_same_value(first, second, comparison) and is_same_value(second, third, comparison):
-        assert is_same_value(first, third, comparison)
+    assert is_same_value(first_value, second_value, comparison) == is_same_value(second_value, first_value, comparison)
+    if is_same_value(first_value, second_value, comparison) and is_same_value(second_value, third_value, comparison):
+        assert is_same_value(first_value, third_value, comparison)
 
 
 EMAIL_EXAMPLES = {

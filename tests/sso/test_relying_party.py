@@ -7,19 +7,18 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from django.test import Client
 
 from sso.models import IdpCertificate, OidcSetting
 from system import encryption
 from tests.providers.behaviours import responds_with
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT, jwk
-from tests.sso.relying_party import TokenFunction, check_refused, serve_token, signed_with, with_changed_claims
+from tests.sso.relying_party import TokenFunction, check_sign_in_refused, serve_token, signed_with, with_changed_claims
 from tests.sso.sign_ins import Browser, check_refusal, make_active_connection, make_ann, refusal_code
+from tests.sso.test_logout_backchannel import send_logout_token
 
 pytestmark = pytest.mark.django_db
-FLOWS = ("code", "id_token", "id_token token")
-BACKCHANNEL_PATH = "/sso/backchannel-logout/"
+RESPONSE_TYPES = ("code", "id_token", "id_token token")
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def name_of_test(suffix: str) -> str:
 # Sign-in, and the other flows of the suite.
 
 
-@pytest.mark.parametrize("response_type", FLOWS)
+@pytest.mark.parametrize("response_type", RESPONSE_TYPES)
 def test_oidcc_client_test(browser: Browser, response_type: str):
     make_active_connection(browser.provider, response_type=response_type)
     response = browser.sign_in(next="/account/")
@@ -55,11 +54,11 @@ def test_oidcc_client_test_idtoken_sig_rs256(browser: Browser, key: str):
 
 @pytest.mark.parametrize("algorithm", ["RS256", "PS256", "ES256", "EdDSA"])
 def test_each_supported_algorithm_signs_in(browser: Browser, algorithm: str):
-    keys = {"ES256": "p256-1", "EdDSA": "ed-1"}
+    key_names = {"ES256": "p256-1", "EdDSA": "ed-1"}
     browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("p256-1"), jwk("ed-1")]}
     make_active_connection(browser.provider, algorithms=["RS256", "PS256", "ES256", "EdDSA"])
     browser.provider.claims = {"at_hash": ABSENT}  # EdDSA has its own hash
-    serve_token(browser.provider, signed_with(key=keys.get(algorithm, "rsa-1"), alg=algorithm))
+    serve_token(browser.provider, signed_with(key=key_names.get(algorithm, "rsa-1"), alg=algorithm))
 
     assert browser.sign_in().status_code == 302 and browser.login == "ann"
 
@@ -98,10 +97,10 @@ def test_oidcc_client_test_scope_userinfo_claims(browser: Browser):
         browser.provider, user_field="email", scope="openid email profile", update_data_when_login=True
     )
     browser.provider.claims = {"email": ABSENT, "preferred_username": ABSENT}
-    location = browser.start()
-    browser.return_to(browser.return_url(location))
+    authorization_url = browser.start()
+    browser.return_to(browser.authorize(authorization_url))
 
-    assert dict(parse_qsl(urlsplit(location).query))["scope"] == "openid email profile"
+    assert dict(parse_qsl(urlsplit(authorization_url).query))["scope"] == "openid email profile"
     assert browser.login == "ann"
 
 
@@ -120,7 +119,7 @@ def test_oidcc_client_test_client_secret_basic(browser: Browser):
 
 def test_oidcc_client_test_nonce_unless_code_flow(browser: Browser):
     random_values = set()
-    for response_type in FLOWS:
+    for response_type in RESPONSE_TYPES:
         OidcSetting.objects.all().delete()
         make_active_connection(browser.provider, response_type=response_type)
         parameters = dict(parse_qsl(urlsplit(browser.start()).query))
@@ -132,7 +131,7 @@ def test_oidcc_client_test_nonce_unless_code_flow(browser: Browser):
 
 
 def test_oidcc_client_test_discovery_openid_config(browser: Browser):
-    make_active_connection(browser.provider, **UNKNOWN_KEYS)
+    make_active_connection(browser.provider, **UNRESOLVED_COLUMNS)
     browser.sign_in()
 
     assert OidcSetting.objects.get().issuer == browser.provider.issuer
@@ -142,7 +141,7 @@ def test_oidcc_client_test_discovery_openid_config(browser: Browser):
 def test_oidcc_client_test_discovery_jwks_uri_keys(browser: Browser):
     browser.provider.discovery = {"jwks_uri": browser.provider.url_idp + "/keys/elsewhere"}
     browser.provider.serve("/keys/elsewhere", responds_with({"keys": [jwk("rsa-1")]}))
-    make_active_connection(browser.provider, **UNKNOWN_KEYS)
+    make_active_connection(browser.provider, **UNRESOLVED_COLUMNS)
     browser.sign_in()
 
     assert browser.login == "ann" and browser.provider.requests_to("certs") == []
@@ -158,14 +157,14 @@ def test_oidcc_client_test_signing_key_rotation(browser: Browser):
     response = other_browser.sign_in()
 
     assert response.status_code == 302 and other_browser.login == "ann"
-    assert [row.kid for row in IdpCertificate.objects.all()] == ["rsa-2"]
+    assert [certificate.kid for certificate in IdpCertificate.objects.all()] == ["rsa-2"]
 
 
 def test_oidcc_client_test_signing_key_rotation_just_before_signing(browser: Browser):
     make_active_connection(browser.provider)
     browser.sign_in()
     other_browser = Browser(browser.provider)
-    callback_url = other_browser.return_url(other_browser.start())
+    callback_url = other_browser.authorize(other_browser.start())
     browser.provider.jwks = {"keys": [jwk("rsa-2"), jwk("rsa-1")]}
     serve_token(browser.provider, signed_with(key="rsa-2"))
 
@@ -174,10 +173,12 @@ def test_oidcc_client_test_signing_key_rotation_just_before_signing(browser: Bro
 
 def test_oidcc_client_test_3rd_party_init_login(browser: Browser):
     make_active_connection(browser.provider)
-    target = "http://testserver/account/?tab=keys#keys"
-    location = browser.start(iss=browser.provider.issuer, login_hint="ann@example.com", target_link_uri=target)
-    parameters = dict(parse_qsl(urlsplit(location).query))
-    response = browser.return_to(browser.return_url(location))
+    target_uri = "http://testserver/account/?tab=keys#keys"
+    authorization_url = browser.start(
+        iss=browser.provider.issuer, login_hint="ann@example.com", target_link_uri=target_uri
+    )
+    parameters = dict(parse_qsl(urlsplit(authorization_url).query))
+    response = browser.return_to(browser.authorize(authorization_url))
 
     assert parameters["login_hint"] == "ann@example.com"
     assert (response.status_code, response["Location"]) == (302, "/account/?tab=keys#keys")
@@ -213,16 +214,16 @@ def test_oidcc_client_test_rp_backchannel_rpinitlogout(browser: Browser):
     provider.person["sid"] = "sid-1"
     make_active_connection(provider)
     other_browser.sign_in()
-    sign_out(browser, is_set_up=True)
-    response = send_logout_tokens(provider.logout_token(sid="sid-1"))
+    sign_out(browser, has_connection=True)
+    response = send_logout_token(provider.logout_token(sid="sid-1"))
 
     assert (response.status_code, response["Cache-Control"]) == (200, "no-store")
     assert other_browser.login is None
 
 
-def sign_out(browser: Browser, *, is_set_up: bool = False) -> dict[str, str]:
+def sign_out(browser: Browser, *, has_connection: bool = False) -> dict[str, str]:
     """Signs in and out; returns the form fields that the browser sends to the provider."""
-    if not is_set_up:
+    if not has_connection:
         make_active_connection(browser.provider)
     browser.sign_in()
     assert browser.login == "ann"
@@ -232,14 +233,9 @@ def sign_out(browser: Browser, *, is_set_up: bool = False) -> dict[str, str]:
     return dict(page.context["fields"])
 
 
-def send_logout_tokens(*tokens: str) -> Any:
-    """Sends the request as the provider does, without cookies."""
-    return Client(enforce_csrf_checks=True).post(BACKCHANNEL_PATH, {"logout_token": list(tokens)})
-
-
 # Refusals.
 
-UNKNOWN_KEYS = {
+UNRESOLVED_COLUMNS = {
     "issuer": "", "authorization_endpoint": "", "token_endpoint": "", "jwks_uri": "", "userinfo_endpoint": "",
     "end_session_endpoint": "", "algorithms": [],
 }  # fmt: skip
@@ -265,40 +261,40 @@ REFUSED_TOKENS: dict[str, tuple[TokenFunction, str]] = {
 @pytest.mark.parametrize(
     ("suffix", "response_type"),
     [
-        (suffix, flow)
+        (suffix, response_type)
         for suffix in REFUSED_TOKENS
-        for flow in FLOWS
-        if (suffix, flow) != ("-invalid-athash", "id_token")
+        for response_type in RESPONSE_TYPES
+        if (suffix, response_type) != ("-invalid-athash", "id_token")
     ],
     ids=lambda suffix: name_of_test(suffix) if suffix in REFUSED_TOKENS else suffix,
 )
 def test_invalid_token_of_the_suite_is_refused(browser: Browser, suffix: str, response_type: str):
-    token, code = REFUSED_TOKENS[suffix]
+    make_token, code = REFUSED_TOKENS[suffix]
     browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2"), jwk("p256-1")]}
     make_active_connection(browser.provider, response_type=response_type, algorithms=["RS256", "ES256"])
-    serve_token(browser.provider, token)
+    serve_token(browser.provider, make_token)
 
-    check_refused(browser, code)
+    check_sign_in_refused(browser, code)
 
 
 def test_oidcc_client_test_missing_athash(browser: Browser):
     make_active_connection(browser.provider, response_type="id_token token")
     serve_token(browser.provider, with_changed_claims(at_hash=ABSENT))
 
-    check_refused(browser, "token_access_hash")
+    check_sign_in_refused(browser, "token_access_hash")
 
 
 def test_oidcc_client_test_userinfo_invalid_sub(browser: Browser):  # A46
     make_active_connection(browser.provider)
     browser.provider.userinfo = {"sub": "another"}
 
-    check_refused(browser, "userinfo_subject")
+    check_sign_in_refused(browser, "userinfo_subject")
 
 
 @pytest.mark.parametrize("announced_issuer", ["https://another.example", "{}/", "{}/x"])
 def test_oidcc_client_test_discovery_issuer_mismatch(browser: Browser, announced_issuer: str):
     browser.provider.discovery = {"issuer": announced_issuer.format(browser.provider.issuer)}
-    setting = make_active_connection(browser.provider, **UNKNOWN_KEYS)
+    setting = make_active_connection(browser.provider, **UNRESOLVED_COLUMNS)
     response = browser.client.get("/sso/start/")
     setting.refresh_from_db()
     if announced_issuer == "{}/":  # a trailing slash is the only permitted difference
@@ -328,8 +324,8 @@ def test_invalid_logout_token_of_the_suite_is_refused(browser: Browser, suffix: 
     browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2")]}
     make_active_connection(browser.provider)
     browser.sign_in()
-    response = send_logout_tokens(browser.provider.logout_token(options, **claims))
+    response = send_logout_token(browser.provider.logout_token(options, **claims))
 
     assert response.status_code == 400 and browser.login == "ann", response.content
-    assert send_logout_tokens(browser.provider.logout_token()).status_code == 200
+    assert send_logout_token(browser.provider.logout_token()).status_code == 200
     assert browser.login is None

@@ -23,11 +23,11 @@ from sso.scripts.mapping_script import (
 CLAIMS = {"sub": "1", "email": "ann@example.com", "preferred_username": "ann", "given_name": "Ann", "age": 42}
 
 
-def script_returning(text: str) -> str:
-    return f"function map(claims) {{ return {text}; }}"
+def script_returning(expression: str) -> str:
+    return f"function map(claims) {{ return {expression}; }}"
 
 
-def failure_of(source: str, claims: dict[str, Any] | None = None) -> ScriptFailed:
+def script_failure(source: str, claims: dict[str, Any] | None = None) -> ScriptFailed:
     with pytest.raises(ScriptFailed) as exc_info:
         map_claims(source, claims or CLAIMS)
     assert len(str(exc_info.value)) < 500
@@ -126,16 +126,16 @@ def test_a_script_that_throws_on_the_sample_may_be_saved():
     check_script(script_returning("{login: claims.employee.number}"))
 
 
-ESCAPES = {
+RUNAWAY_BODIES = {
     "loops": "while (true) {}",
     "loops and catches": "for (;;) { try { for (;;) {} } catch (e) {} }",
     "huge join": "return {login: new Array(1e9) + ''}",
     "regex": "return {login: String(/^(a+)+$/.test('a'.repeat(50) + 'b'))}",
-    "memory": "const kept = []; for (;;) kept.push(new Uint8Array(1e7))",
+    "memory": "const chunks = []; for (;;) chunks.push(new Uint8Array(1e7))",
     "text": "let t = 'x'; for (;;) t += t",
     "sort": "return {login: Array.from({length: 1e7}, Math.random).sort() + ''}",
     "recursion": "const f = () => f() + f(); return f()",
-    "deep answer": "let o = {}, p = o; for (let i = 0; i < 5e4; i++) { p.a = {}; p = p.a } return o",
+    "deep result": "let o = {}, p = o; for (let i = 0; i < 5e4; i++) { p.a = {}; p = p.a } return o",
     "bigint": "let n = 3n; for (;;) n = n * n",
     "promise": "const again = () => Promise.resolve().then(again); again(); for (;;) {}",
     "wait": "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0); for (;;) {}",
@@ -145,10 +145,10 @@ ESCAPES = {
 }
 
 
-@pytest.mark.parametrize("body", ESCAPES.values(), ids=ESCAPES)
-def test_endless_or_growing_run_is_stopped(body: str):  # A41
+@pytest.mark.parametrize("body", RUNAWAY_BODIES.values(), ids=RUNAWAY_BODIES)
+def test_an_endless_or_growing_script_is_stopped(body: str):  # A41
     started_at = time.monotonic()
-    failure_of(f"function map(claims) {{ {body} }}")
+    script_failure(f"function map(claims) {{ {body} }}")
 
     assert time.monotonic() - started_at < 5, "a script must not block a web thread"
 
@@ -161,15 +161,15 @@ def test_a_script_cannot_access_its_environment(name: str):  # A41
 
 
 def test_no_module_can_be_loaded():  # A41
-    source = """let said = 'nothing';
-    function map(claims) { import('/etc/passwd').then(() => { said = 'loaded' }, () => { said = 'refused' });
-    return {login: said} }"""
+    source = """let status = 'nothing';
+    function map(claims) { import('/etc/passwd').then(() => { status = 'loaded' }, () => { status = 'refused' });
+    return {login: status} }"""
 
     assert map_claims(source, CLAIMS) == {"login": "nothing"}
 
 
 def test_an_error_is_reported_in_one_line():
-    error = failure_of("function map(claims) { throw new Error('no number\\nsecond line') }")
+    error = script_failure("function map(claims) { throw new Error('no number\\nsecond line') }")
 
     assert (str(error), error.step) == ("Error: no number", "map")
 
@@ -181,15 +181,15 @@ def test_changed_builtins_do_not_affect_the_next_script():
 
 
 def test_a_script_that_replaces_json_bypasses_no_check():
-    lying_script = 'JSON.stringify = () => \'{"password": 1, "login": [[1]]}\';' + DEFAULT_SCRIPT
+    forging_script = 'JSON.stringify = () => \'{"password": 1, "login": [[1]]}\';' + DEFAULT_SCRIPT
     broken_script = "JSON.stringify = () => '{';" + DEFAULT_SCRIPT
 
-    assert map_claims(lying_script, CLAIMS) == {"login": [[1]]}
-    assert failure_of(broken_script).step == "result"
+    assert map_claims(forging_script, CLAIMS) == {"login": [[1]]}
+    assert script_failure(broken_script).step == "result"
 
 
 def test_too_large_claims_are_not_passed_to_the_script():  # A42
-    assert failure_of(DEFAULT_SCRIPT, {"email": "x" * 300_000}).step == "limit"
+    assert script_failure(DEFAULT_SCRIPT, {"email": "x" * 300_000}).step == "limit"
 
 
 def test_claims_are_passed_unchanged():
@@ -199,28 +199,28 @@ def test_claims_are_passed_unchanged():
 
 
 @pytest.fixture
-def started_children(monkeypatch: Any) -> list[subprocess.Popen[bytes]]:
+def child_processes(monkeypatch: Any) -> list[subprocess.Popen[bytes]]:
     """A list that collects the started child processes."""
-    children: list[subprocess.Popen[bytes]] = []
+    processes: list[subprocess.Popen[bytes]] = []
 
     class RecordedProcess(subprocess.Popen[bytes]):
-        def __init__(self, *positional: Any, **named: Any) -> None:
-            super().__init__(*positional, **named)
-            children.append(self)
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            processes.append(self)
 
     monkeypatch.setattr(subprocess, "Popen", RecordedProcess)
-    return children
+    return processes
 
 
-def test_no_child_is_left_behind(started_children: list[subprocess.Popen[bytes]]):
+def test_no_child_is_left_behind(child_processes: list[subprocess.Popen[bytes]]):
     map_claims(DEFAULT_SCRIPT, CLAIMS)
-    failure_of("function map() { for (;;) {} }")
+    script_failure("function map() { for (;;) {} }")
 
-    assert len(started_children) == 2 and all(child.returncode is not None for child in started_children)
-    assert not any(os.path.exists(f"/proc/{child.pid}") for child in started_children)
+    assert len(child_processes) == 2 and all(child.returncode is not None for child in child_processes)
+    assert not any(os.path.exists(f"/proc/{child.pid}") for child in child_processes)
 
 
-def test_the_child_has_no_environment_no_descriptors_and_its_limits(started_children: Any, monkeypatch: Any):
+def test_the_child_has_no_environment_no_descriptors_and_its_limits(child_processes: Any, monkeypatch: Any):
     """Inspects the process from outside while its script loops."""
     monkeypatch.setenv("SECRET_KEY", "canary")
     observations: dict[str, Any] = {}
@@ -229,15 +229,15 @@ def test_the_child_has_no_environment_no_descriptors_and_its_limits(started_chil
     original_timer = threading.Timer
 
     def inspect_child(pid: int) -> None:
-        folder = Path(f"/proc/{pid}")
-        observations["environment"] = (folder / "environ").read_bytes()
-        observations["descriptors"] = sorted(int(path.name) for path in (folder / "fd").iterdir())
-        rows = (folder / "limits").read_text().splitlines()[1:]
-        observations["limits"] = {row[:26].strip(): row[26:47].strip() for row in rows}
-        observations["command"] = (folder / "cmdline").read_text()
+        process_folder = Path(f"/proc/{pid}")
+        observations["environment"] = (process_folder / "environ").read_bytes()
+        observations["descriptors"] = sorted(int(descriptor.name) for descriptor in (process_folder / "fd").iterdir())
+        lines = (process_folder / "limits").read_text().splitlines()[1:]
+        observations["limits"] = {line[:26].strip(): line[26:47].strip() for line in lines}
+        observations["command"] = (process_folder / "cmdline").read_text()
 
     def inspect_and_stop(stop: Any) -> None:
-        inspect_child(started_children[-1].pid)
+        inspect_child(child_processes[-1].pid)
         stop()
 
     class InspectingTimer(original_timer):  # type: ignore[misc, valid-type]
@@ -245,7 +245,7 @@ def test_the_child_has_no_environment_no_descriptors_and_its_limits(started_chil
             super().__init__(delay_s, partial(inspect_and_stop, stop))
 
     monkeypatch.setattr(threading, "Timer", InspectingTimer)
-    failure_of("function map() { for (;;) {} }")
+    script_failure("function map() { for (;;) {} }")
     os.close(inheritable_pipe[0])
     os.close(inheritable_pipe[1])
 

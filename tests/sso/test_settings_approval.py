@@ -58,9 +58,9 @@ def test_deactivating_requires_no_approval(sonja: User):
 
 
 def test_a_new_connection_requires_approval_unless_trusted(sonja: User, alice: User):
-    for user, is_marked in ((sonja, True), (alice, False), (None, False)):
+    for user, needs_approval in ((sonja, True), (alice, False), (None, False)):
         with acting_user.acting_as(user.pk if user else None):
-            assert make_connection().needs_approval is is_marked
+            assert make_connection().needs_approval is needs_approval
 
 
 def approve_setting(setting: OidcSetting, user: User) -> OidcSetting:
@@ -83,10 +83,10 @@ def test_a_role_that_contains_admin_is_trusted(sonja: User, alice: User):
     from accounts.models import Role
 
     Role.objects.create(name="chief", contains=[Role.objects.get(name="admin").pk])
-    chief_user = make_user("chief", "chief")
+    chief = make_user("chief", "chief")
     setting = change_setting(make_connection(), sonja, client_id="mine")
-    assert not approve_setting(setting, chief_user).needs_approval
-    assert not change_setting(setting, chief_user, client_id="theirs").needs_approval
+    assert not approve_setting(setting, chief).needs_approval
+    assert not change_setting(setting, chief, client_id="theirs").needs_approval
 
 
 def test_only_an_administrator_approves(sonja: User, alice: User):
@@ -113,9 +113,9 @@ def test_an_account_without_the_role_is_no_longer_trusted(sonja: User, alice: Us
 def test_adopting_moved_endpoints_requires_approval(sonja: User, alice: User):
     from dataclasses import replace
 
-    for user, is_marked in ((sonja, True), (alice, False), (None, False)):
+    for user, needs_approval in ((sonja, True), (alice, False), (None, False)):
         setting = make_connection()
         assert setting.endpoints is not None
         with acting_user.acting_as(user.pk if user else None):
             setting.store_endpoints(replace(setting.endpoints, token="https://mine.example.com/token"))
-        assert setting.refreshed().needs_approval is is_marked
+        assert setting.refreshed().needs_approval is needs_approval

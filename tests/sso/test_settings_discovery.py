@@ -1,4 +1,4 @@
-"""A save discovers the provider after its transaction; sign-ins repeat a failed discovery once in 30 s."""
+"""A save discovers the provider after its transaction; sign-ins repeat a failed discovery at most once in 30 s."""
 
 from datetime import timedelta
 from typing import Any
@@ -22,7 +22,7 @@ from tests.sso.test_certificate_races import run_concurrently
 from tests.tableapi.world import api, data_of
 
 
-def make_unresolved(provider: HostileProvider, **columns: Any) -> OidcSetting:
+def save_new_connection(provider: HostileProvider, **columns: Any) -> OidcSetting:
     valid_columns = {**VALID_COLUMNS, "url_idp": provider.url_idp, "realm": provider.realm}
     setting = OidcSetting(**{**valid_columns, **columns})
     save_connection(setting)
@@ -32,35 +32,35 @@ def make_unresolved(provider: HostileProvider, **columns: Any) -> OidcSetting:
 @pytest.mark.django_db(transaction=True)
 class TestDiscoveryAtSave:
     def test_the_provider_is_looked_up_after_the_commit(self, provider: HostileProvider, monkeypatch: Any):
-        is_inside: list[bool] = []
-        resolve = discovery.discover
+        transaction_flags: list[bool] = []
+        original_discover = discovery.discover
 
-        def record_and_discover(*words: Any) -> Any:
-            is_inside.append(connection.in_atomic_block)
-            return resolve(*words)
+        def record_and_discover(*arguments: Any) -> Any:
+            transaction_flags.append(connection.in_atomic_block)
+            return original_discover(*arguments)
 
         monkeypatch.setattr(discovery, "discover", record_and_discover)
-        setting = make_unresolved(provider)
+        setting = save_new_connection(provider)
         stored_setting = setting.refreshed()
-        assert is_inside == [False]
+        assert transaction_flags == [False]
         assert (stored_setting.issuer, stored_setting.token_endpoint) == (provider.issuer, provider.url("token"))
         assert stored_setting.resolved_at and not stored_setting.resolve_error
 
-    def test_the_table_api_looks_it_up_too(self, provider: HostileProvider, sonja: User):
+    def test_a_save_by_the_table_api_looks_up_the_provider(self, provider: HostileProvider, sonja: User):
         (record,) = data_of(
             api(sonja).post("oidc_setting", {**VALID_COLUMNS, "url_idp": provider.url_idp, "realm": "main"})
         )
-        (record_read,) = data_of(api(sonja).get(f"oidc_setting/{record['sys_id']}"))
-        assert record_read["issuer"] == provider.issuer
+        (stored_record,) = data_of(api(sonja).get(f"oidc_setting/{record['sys_id']}"))
+        assert stored_record["issuer"] == provider.issuer
 
     def test_an_unresolved_connection_is_saved_with_the_reason(self, provider: HostileProvider):
         provider.discovery = {"issuer": "https://other.example.com"}
-        stored_setting = make_unresolved(provider, active=True).refreshed()
+        stored_setting = save_new_connection(provider, active=True).refreshed()
         assert stored_setting.active and stored_setting.endpoints is None
         assert stored_setting.resolve_error.startswith("The provider's issuer is https://other.example.com. If it is")
 
     def test_a_save_that_keeps_the_pair_makes_no_request(self, provider: HostileProvider):
-        setting = make_unresolved(provider)
+        setting = save_new_connection(provider)
         provider.requests.clear()
         setting = setting.refreshed()
         setting.name = "Renamed"
@@ -75,14 +75,14 @@ class TestDiscoveryAtSave:
 
     def test_an_unresolved_connection_is_looked_up_at_each_save(self, provider: HostileProvider):
         provider.serve("discovery", responds_with_error(404))
-        setting = make_unresolved(provider)
+        setting = save_new_connection(provider)
         provider.behave_correctly("discovery")
         save_connection(setting.refreshed())
         assert setting.refreshed().issuer == provider.issuer
 
     def test_a_failed_save_makes_no_request(self, provider: HostileProvider):
         with pytest.raises(Exception, match="realm"):
-            make_unresolved(provider, realm="no realm")
+            save_new_connection(provider, realm="no realm")
         assert provider.requests == []
 
     def test_saving_the_model_runs_no_script_sends_no_request_and_requires_no_approval(
@@ -98,15 +98,15 @@ class TestDiscoveryAtSave:
 
     def test_concurrent_sign_ins_make_one_request(self, provider: HostileProvider):
         provider.serve("discovery", responds_with_error(404), times=1)
-        setting = make_unresolved(provider)
+        setting = save_new_connection(provider)
         OidcSetting.objects.update(resolve_tried_at=None)
         provider.requests.clear()
-        result = run_concurrently(lambda: make_resolved(OidcSetting.objects.get(pk=setting.pk)), 6)
+        outcomes = run_concurrently(lambda: discovery_outcome(OidcSetting.objects.get(pk=setting.pk)), 6)
         assert len(provider.requests_to("discovery")) == 1
-        assert True in result and set(result) <= {True, "provider_unresolved"}
+        assert True in outcomes and set(outcomes) <= {True, "provider_unresolved"}
 
 
-def make_resolved(setting: OidcSetting) -> Any:
+def discovery_outcome(setting: OidcSetting) -> Any:
     try:
         return discovery.ensure_endpoints(setting).issuer == setting.issuer
     except SignInRefused as refusal:
@@ -116,24 +116,24 @@ def make_resolved(setting: OidcSetting) -> Any:
 @pytest.mark.django_db
 class TestDiscoveryAtSignIn:
     def test_known_endpoints_are_used(self, provider: HostileProvider):
-        assert make_resolved(make_connection_at(provider)) is True
+        assert discovery_outcome(make_connection_at(provider)) is True
         assert provider.requests == []
 
     def test_an_unresolved_provider_is_looked_up_once_in_30_s(self, provider: HostileProvider):
         provider.serve("discovery", responds_with_error(404))
-        setting = make_unresolved(provider)
-        assert [make_resolved(setting.refreshed()) for _ in range(3)] == ["provider_unresolved"] * 3
+        setting = save_new_connection(provider)
+        assert [discovery_outcome(setting.refreshed()) for _ in range(3)] == ["provider_unresolved"] * 3
         assert len(provider.requests_to("discovery")) == 1
-        for seconds_ago, expected in ((29, "provider_unresolved"), (31, True)):
+        for seconds_ago, expected_outcome in ((29, "provider_unresolved"), (31, True)):
             provider.behave_correctly("discovery")
             OidcSetting.objects.update(resolve_tried_at=timezone.now() - timedelta(seconds=seconds_ago))
-            assert make_resolved(setting.refreshed()) == expected
+            assert discovery_outcome(setting.refreshed()) == expected_outcome
         assert discovery.ensure_endpoints(setting.refreshed()).issuer == provider.issuer
 
     def test_the_refusal_contains_the_reason_for_the_log(self, provider: HostileProvider):
         provider.discovery = {"issuer": "https://other.example.com"}
         with pytest.raises(SignInRefused) as exc_info:
-            discovery.ensure_endpoints(make_unresolved(provider))
+            discovery.ensure_endpoints(save_new_connection(provider))
         assert (exc_info.value.code, exc_info.value.status) == ("provider_unresolved", 503)
         assert "issuer is https://other.example.com" in exc_info.value.detail
 
@@ -199,7 +199,7 @@ class TestTestConnection:
 
     def test_a_test_stores_the_endpoints_of_an_unresolved_provider(self, as_sonja: Client, provider: HostileProvider):
         provider.serve("discovery", responds_with_error(404))
-        setting = make_unresolved(provider)
+        setting = save_new_connection(provider)
         provider.behave_correctly("discovery")
         assert setting.refreshed().endpoints is None
         press_button(as_sonja, "_test", setting)
@@ -217,19 +217,19 @@ class TestTestConnection:
         press_button(as_sonja, "_test", setting, url_idp=provider.url_idp, realm=provider.realm)
         assert setting.refreshed().endpoints == endpoints_before
 
-    @pytest.mark.parametrize("is_changed_before", [False, True])
+    @pytest.mark.parametrize("is_changed_by_another_user", [False, True])
     def test_the_page_after_a_test_approves_what_it_shows(  # A57
-        self, as_alice: Client, provider: HostileProvider, is_changed_before: bool
+        self, as_alice: Client, provider: HostileProvider, is_changed_by_another_user: bool
     ):
         setting = make_connection_at(provider)
         OidcSetting.objects.update(needs_approval=True)
         version = as_alice.get(connection_path(setting)).context["seen_version"]
-        if is_changed_before:
-            other_copy = setting.refreshed()
-            other_copy.client_id = "mine"
-            save_connection(other_copy)
+        if is_changed_by_another_user:
+            changed_setting = setting.refreshed()
+            changed_setting.client_id = "mine"
+            save_connection(changed_setting)
         provider.algorithms = ["ES256"]
         page = press_button(as_alice, "_test", setting, seen_version=version)
         assert setting.refreshed().algorithms == ["ES256"]
         press_button(as_alice, "_approve", setting, seen_version=page.context["seen_version"])
-        assert setting.refreshed().needs_approval is is_changed_before
+        assert setting.refreshed().needs_approval is is_changed_by_another_user

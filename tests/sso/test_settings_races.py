@@ -10,7 +10,8 @@ from django.test import Client
 from accounts.models import User
 from sso.connections.saving import save_connection
 from sso.models import IdpCertificate, OidcSetting
-from tests.sso.connections import CALLBACK, connection_path, form_data, make_connection, welcome_page
+from tests.sso.connections import CALLBACK_URL, connection_path, form_data, make_connection, welcome_page
+from tests.sso.test_active_connection import store_keys
 from tests.sso.test_certificate_races import run_concurrently
 from tests.tableapi.test_write_concurrency import (
     THREAD_TIMEOUT_S,
@@ -24,12 +25,12 @@ from tests.tableapi.world import api
 pytestmark = pytest.mark.django_db(transaction=True)
 
 THREAD_COUNT = 8
-ROUNDS = [0, 1, 2, *(pytest.param(number, marks=pytest.mark.nightly) for number in range(3, 25))]
+REPETITIONS = [0, 1, 2, *(pytest.param(number, marks=pytest.mark.nightly) for number in range(3, 25))]
 
 
 def run_jobs(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
-    pending = list(jobs)
-    return run_concurrently(lambda: pending.pop()(), len(jobs))
+    pending_jobs = list(jobs)
+    return run_concurrently(lambda: pending_jobs.pop()(), len(jobs))
 
 
 def save_by_form(user: User, setting: OidcSetting, **columns: Any) -> int:
@@ -43,10 +44,10 @@ def save_by_api(user: User, setting: OidcSetting, **columns: Any) -> int:
 
 
 def save_by_script(setting: OidcSetting, **columns: Any) -> int:
-    own_copy = OidcSetting.objects.get(pk=setting.pk)
+    stored_setting = OidcSetting.objects.get(pk=setting.pk)
     for name, value in columns.items():
-        setattr(own_copy, name, value)
-    save_connection(own_copy)
+        setattr(stored_setting, name, value)
+    save_connection(stored_setting)
     return 0
 
 
@@ -55,11 +56,11 @@ def connections(transactional_db: Any) -> list[OidcSetting]:
     return [make_connection(name=f"number {number}", realm=f"r{number}") for number in range(THREAD_COUNT)]
 
 
-@pytest.mark.parametrize("turn", ROUNDS)
+@pytest.mark.parametrize("repetition", REPETITIONS)
 def test_concurrent_activations_all_succeed(  # A37
-    connections: list[OidcSetting], alice: User, sonja: User, turn: int
+    connections: list[OidcSetting], alice: User, sonja: User, repetition: int
 ):
-    saves = (
+    routes = (
         partial(save_by_form, alice),
         partial(save_by_form, sonja),
         partial(save_by_api, alice),
@@ -68,17 +69,18 @@ def test_concurrent_activations_all_succeed(  # A37
     )
     make_connection(name="before", active=True)
     jobs = [
-        partial(saves[(number + turn) % len(saves)], setting, active=True) for number, setting in enumerate(connections)
+        partial(routes[(number + repetition) % len(routes)], setting, active=True)
+        for number, setting in enumerate(connections)
     ]
     statuses = run_jobs(jobs)
 
     assert set(statuses) <= {0, 200, 302}
     assert OidcSetting.objects.filter(active=True).count() == 1
-    assert welcome_page() == CALLBACK
+    assert welcome_page() == CALLBACK_URL
 
 
-@pytest.mark.parametrize("turn", ROUNDS)
-def test_concurrent_activation_deactivation_and_deletion(connections: list[OidcSetting], alice: User, turn: int):
+@pytest.mark.parametrize("repetition", REPETITIONS)
+def test_concurrent_activation_deactivation_and_deletion(connections: list[OidcSetting], alice: User, repetition: int):
     first_setting, second_setting, third_setting, *_ = connections
     save_by_script(first_setting, active=True)
     jobs: list[Callable[[], Any]] = [
@@ -91,7 +93,7 @@ def test_concurrent_activation_deactivation_and_deletion(connections: list[OidcS
     statuses = run_jobs(jobs)
 
     assert set(statuses) <= {0, 200, 302, 404}
-    assert OidcSetting.objects.filter(active=True).count() == 1 and welcome_page() == CALLBACK
+    assert OidcSetting.objects.filter(active=True).count() == 1 and welcome_page() == CALLBACK_URL
 
 
 def test_the_table_api_waits_before_locking_a_record(connections: list[OidcSetting], alice: User, monkeypatch: Any):
@@ -99,35 +101,38 @@ def test_the_table_api_waits_before_locking_a_record(connections: list[OidcSetti
     first_setting, second_setting, *_ = connections
     save_by_script(first_setting, active=True)
     is_reached, release = paused_call(monkeypatch, OidcSetting, "_deactivate_others")
-    activation = run_in_thread(lambda: save_by_script(second_setting, active=True))
+    activation_result = run_in_thread(lambda: save_by_script(second_setting, active=True))
     assert is_reached.wait(THREAD_TIMEOUT_S)
     change_result = run_in_thread(lambda: save_by_api(alice, first_setting, name="renamed"))
     assert waits_for_lock(change_result), "the change waits for the lock"
     release.set()
 
-    assert result_of(activation) == 0 and result_of(change_result) == 200
-    assert [connection.name for connection in OidcSetting.objects.filter(active=True)] == [second_setting.name]
+    assert result_of(activation_result) == 0 and result_of(change_result) == 200
+    assert [setting.name for setting in OidcSetting.objects.filter(active=True)] == [second_setting.name]
     assert first_setting.refreshed().name == "renamed"
 
 
-@pytest.mark.parametrize("turn", ROUNDS)
-def test_two_records_of_one_pair_deleted_at_once_leave_no_certificate(
-    transactional_db: Any, alice: User, turn: int
+@pytest.mark.parametrize("repetition", REPETITIONS)
+def test_deleting_both_connections_of_a_pair_concurrently_leaves_no_certificate(
+    transactional_db: Any, alice: User, repetition: int
 ):  # A36
-    pair = [make_connection(name="first"), make_connection(name="second")]
-    IdpCertificate.objects.create(kid="k", url_idp=pair[0].url_idp, realm=pair[0].realm, json={"kty": "RSA"})
-    statuses = run_jobs([pair[0].delete, lambda: api(alice).delete(f"oidc_setting/{pair[1].pk}").status_code])
+    first_setting, second_setting = make_connection(name="first"), make_connection(name="second")
+    store_keys(first_setting, "k")
+    statuses = run_jobs(
+        [first_setting.delete, lambda: api(alice).delete(f"oidc_setting/{second_setting.pk}").status_code]
+    )
 
     assert 200 in statuses
     assert not IdpCertificate.objects.exists()
 
 
-@pytest.mark.parametrize("turn", ROUNDS)
-def test_one_connection_leaves_a_pair_while_another_joins_it(transactional_db: Any, turn: int):
+@pytest.mark.parametrize("repetition", REPETITIONS)
+def test_one_connection_leaves_a_pair_while_another_joins_it(transactional_db: Any, repetition: int):
     """Keys are kept only if a connection has their pair; none remain for an unused pair."""
-    leaving, joining = make_connection(name="leaving"), make_connection(name="coming", realm="other")
-    IdpCertificate.objects.create(kid="k", url_idp=leaving.url_idp, realm=leaving.realm, json={"kty": "RSA"})
-    IdpCertificate.objects.create(kid="k", url_idp=joining.url_idp, realm=joining.realm, json={"kty": "RSA"})
-    run_jobs([partial(save_by_script, leaving, realm="third"), partial(save_by_script, joining, realm="acme")])
+    leaving_setting, joining_setting = make_connection(name="leaving"), make_connection(name="joining", realm="other")
+    for setting in (leaving_setting, joining_setting):
+        store_keys(setting, "k")
+    leave, join = partial(save_by_script, realm="third"), partial(save_by_script, realm="acme")
+    run_jobs([partial(leave, leaving_setting), partial(join, joining_setting)])
 
-    assert {row.realm for row in IdpCertificate.objects.all()} <= {"acme"}
+    assert {certificate.realm for certificate in IdpCertificate.objects.all()} <= {"acme"}

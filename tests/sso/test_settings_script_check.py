@@ -26,19 +26,19 @@ BROKEN_SCRIPT = "function map("
 def script_runs(sonja: User, monkeypatch: Any) -> list[tuple[str, bool]]:
     """Each checked script, and whether the lock was free during its check."""
     load_access_rules(sonja)
-    runs: list[tuple[str, bool]] = []
+    recorded_runs: list[tuple[str, bool]] = []
     original_check_script = mapping_script.check_script
 
     def record_run(source: str, custom_columns: Any) -> None:
         with another_connection() as other_connection:
-            lock_query = other_connection.execute(
+            lock_result = other_connection.execute(
                 "SELECT pg_try_advisory_xact_lock(%s)", [advisory_locks.CONNECTIONS_LOCK]
             )
-            runs.append((source, lock_query.fetchone() == (True,)))
+            recorded_runs.append((source, lock_result.fetchone() == (True,)))
         original_check_script(source, custom_columns)
 
     monkeypatch.setattr(mapping_script, "check_script", record_run)
-    return runs
+    return recorded_runs
 
 
 def load_access_rules(sonja: User) -> None:
@@ -87,7 +87,7 @@ def test_activation_alone_checks_the_stored_script(script_runs: list[Any], sonja
     assert script_runs == [(VALID_SCRIPT, True)]
 
 
-def test_a_new_connection_checks_its_script_once(script_runs: list[Any], sonja: User, allowed_http: None):
+def test_a_new_connection_checks_its_script_once(script_runs: list[Any], sonja: User, allow_http: None):
     columns = {
         **VALID_COLUMNS,
         "url_idp": "http://127.0.0.1:9",
@@ -129,13 +129,13 @@ def test_unchanged_or_forbidden_scripts_do_not_run(script_runs: list[Any], sonja
 
 def change_script_during_check(monkeypatch: Any, setting: OidcSetting, script: str) -> None:
     """Makes another user store this script between the check and the lock."""
-    lock_for_change = OidcSetting.lock_for_change
+    original_lock = OidcSetting.lock_for_change
 
-    def check_after_change() -> None:
+    def change_and_lock() -> None:
         OidcSetting.objects.filter(pk=setting.pk).update(script=script)
-        lock_for_change()
+        original_lock()
 
-    monkeypatch.setattr(OidcSetting, "lock_for_change", staticmethod(check_after_change))
+    monkeypatch.setattr(OidcSetting, "lock_for_change", staticmethod(change_and_lock))
 
 
 def test_a_concurrently_stored_script_is_checked_under_the_lock(script_runs: list[Any], sonja: User, monkeypatch: Any):
@@ -145,10 +145,10 @@ def test_a_concurrently_stored_script_is_checked_under_the_lock(script_runs: lis
 
     assert response.status_code == 422 and not OidcSetting.get_active()
     assert [script for script, _ in script_runs][-2:] == [VALID_SCRIPT, BROKEN_SCRIPT]
-    own_copy = OidcSetting.objects.get()
-    own_copy.active = True
+    stored_setting = OidcSetting.objects.get()
+    stored_setting.active = True
     with pytest.raises(ValidationError, match="script check failed"):
-        save_connection(own_copy, update_fields=["active"])
+        save_connection(stored_setting, update_fields=["active"])
 
 
 def test_a_concurrently_stored_valid_script_is_kept(sonja: User, monkeypatch: Any):

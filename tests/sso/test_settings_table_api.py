@@ -10,7 +10,7 @@ from sso.models import IdpCertificate, OidcSetting
 from system.models import DeletionLogEntry
 from tableapi.models import Choice, Column
 from tests.providers.hostile import HostileProvider
-from tests.sso.connections import CALLBACK, VALID_COLUMNS, make_connection, welcome_page
+from tests.sso.connections import CALLBACK_URL, VALID_COLUMNS, make_connection, welcome_page
 from tests.tableapi.world import api, data_of, error_of
 
 pytestmark = pytest.mark.django_db
@@ -29,11 +29,11 @@ def test_the_columns_are_those_of_the_contract():
     assert set(columns) == set(COLUMNS)
     assert columns["client_secret"].type == "secret" and columns["script"].type == "text"
     assert {name for name, column in columns.items() if column.read_only} == set(ENDPOINT_COLUMNS)
-    mandatory = {name for name, column in columns.items() if column.mandatory}
-    assert mandatory == {"name", "url_idp", "realm", "client_id", "redirect_uri"}
+    mandatory_names = {name for name, column in columns.items() if column.mandatory}
+    assert mandatory_names == {"name", "url_idp", "realm", "client_id", "redirect_uri"}
     assert columns["url_idp"].label == "URL IdP" and columns["url_idp"].table.label == "OIDC setting"
-    choice_rows = Choice.objects.filter(column=columns["authorization_type"]).values_list("value", "label")
-    assert list(choice_rows) == [("code", "Authorization Code Flow"), ("pkce", "Proof Key for Code Exchange (PKCE)")]
+    choices = Choice.objects.filter(column=columns["authorization_type"]).values_list("value", "label")
+    assert list(choices) == [("code", "Authorization Code Flow"), ("pkce", "Proof Key for Code Exchange (PKCE)")]
     certificate_columns = Column.objects.filter(table__name="idp_certificate")
     assert {(column.name, column.type, column.read_only) for column in certificate_columns} == {
         ("kid", "string", True), ("url_idp", "string", True), ("realm", "string", True), ("json", "json", True),
@@ -47,10 +47,10 @@ def test_the_etag_of_a_new_record_survives_discovery(
         response = api(alice).post("oidc_setting", {**VALID_COLUMNS, "url_idp": provider.url_idp, "realm": "main"})
     (record,) = data_of(response)
     assert OidcSetting.objects.get().issuer == provider.issuer
-    patched = api(alice).patch(
+    patch_response = api(alice).patch(
         f"oidc_setting/{record['sys_id']}", {"name": "New"}, headers={"If-Match": response["ETag"]}
     )
-    assert data_of(patched)[0]["name"] == "New"
+    assert data_of(patch_response)[0]["name"] == "New"
 
 
 @pytest.mark.parametrize("login", ["alice", "sonja"])
@@ -66,12 +66,12 @@ def test_admin_and_sso_admin_can_create_read_change_and_delete(request: Any, log
     assert record["script"].startswith("function map(claims)")
     path = f"oidc_setting/{record['sys_id']}"
     (changed_record,) = data_of(caller.patch(path, {"active": True, "client_secret": "canary"}))
-    assert changed_record["active"] is True and "client_secret" not in changed_record and welcome_page() == CALLBACK
+    assert changed_record["active"] is True and "client_secret" not in changed_record and welcome_page() == CALLBACK_URL
     assert OidcSetting.objects.get().decrypted_client_secret == "canary"
-    (record_read,) = data_of(caller.get(path))
-    assert set(COLUMNS) - set(record_read) == {"client_secret"}
-    assert data_of(caller.patch(path, record_read)) == [record_read], "a read record can be sent back unchanged"
-    assert data_of(caller.put(path, record_read)) == [record_read]
+    (stored_record,) = data_of(caller.get(path))
+    assert set(COLUMNS) - set(stored_record) == {"client_secret"}
+    assert data_of(caller.patch(path, stored_record)) == [stored_record], "a read record can be sent back unchanged"
+    assert data_of(caller.put(path, stored_record)) == [stored_record]
     assert OidcSetting.objects.get().decrypted_client_secret == "canary", "a column that is not sent is kept"
     data_of(caller.patch(path, {"client_secret": None}))
     assert OidcSetting.objects.get().decrypted_client_secret == ""
@@ -81,12 +81,12 @@ def test_admin_and_sso_admin_can_create_read_change_and_delete(request: Any, log
 
 def test_other_users_get_404(bob: User, carl: User):
     setting = make_connection()
-    for person in (bob, carl):
+    for user in (bob, carl):
         for table in ("oidc_setting", "idp_certificate"):
-            assert error_of(api(person).get(table)) == (404, "table_not_found", None)
-        assert api(person).post("oidc_setting", VALID_COLUMNS).status_code == 404
-        assert api(person).patch(f"oidc_setting/{setting.pk}", {"name": "x"}).status_code == 404
-        assert api(person).delete(f"oidc_setting/{setting.pk}").status_code == 404
+            assert error_of(api(user).get(table)) == (404, "table_not_found", None)
+        assert api(user).post("oidc_setting", VALID_COLUMNS).status_code == 404
+        assert api(user).patch(f"oidc_setting/{setting.pk}", {"name": "x"}).status_code == 404
+        assert api(user).delete(f"oidc_setting/{setting.pk}").status_code == 404
 
 
 def test_an_additional_rule_does_not_grant_write_access(bob: User):
@@ -167,31 +167,31 @@ def test_a_change_by_a_key_scoped_to_sso_admin_requires_approval(alice: User):  
 
     setting = make_connection()
     scope = [Role.objects.get(name="sso_admin").pk]
-    for scope_of_key, is_marked in (([], False), (scope, True)):
-        key = access_keys.create_key(alice, "a script", expires_at=None, scope=scope_of_key)
+    for key_scope, needs_approval in (([], False), (scope, True)):
+        key = access_keys.create_key(alice, "a script", expires_at=None, scope=key_scope)
         response = Client().patch(
             f"/rest/v1/table/oidc_setting/{setting.pk}",
-            {"client_id": f"id-{is_marked}"},
+            {"client_id": f"id-{needs_approval}"},
             content_type="application/json",
             headers=bearer_auth(key),
         )
         assert response.status_code == 200
-        assert setting.refreshed().needs_approval is is_marked
+        assert setting.refreshed().needs_approval is needs_approval
 
 
 def test_certificates_can_be_read_and_deleted_but_not_written(alice: User, sonja: User, bob: User):
-    for person in (alice, sonja):
+    for user in (alice, sonja):
         certificate = IdpCertificate.objects.create(
             kid="k", url_idp="https://idp.example.com", realm="acme", json={"kty": "RSA"}
         )
         path = f"idp_certificate/{certificate.pk}"
-        (record_read,) = data_of(api(person).get(path))
-        assert (record_read["kid"], record_read["realm"], record_read["json"]) == ("k", "acme", {"kty": "RSA"})
+        (stored_record,) = data_of(api(user).get(path))
+        assert (stored_record["kid"], stored_record["realm"], stored_record["json"]) == ("k", "acme", {"kty": "RSA"})
         body = {"kid": "mine", "json": {"kty": "RSA"}}
-        assert api(person).post("idp_certificate", body).status_code == 400
-        assert api(person).post("idp_certificate", {}).status_code == 422
-        assert api(person).patch(path, body).status_code == 400
+        assert api(user).post("idp_certificate", body).status_code == 400
+        assert api(user).post("idp_certificate", {}).status_code == 422
+        assert api(user).patch(path, body).status_code == 400
         assert api(bob).delete(path).status_code == 404
-        assert api(person).delete(path).status_code == 200
+        assert api(user).delete(path).status_code == 200
     assert DeletionLogEntry.objects.filter(table="idp_certificate", display_value="k").count() == 2
     assert IdpCertificate.objects.count() == 0

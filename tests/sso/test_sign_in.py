@@ -9,7 +9,7 @@ from accounts.models import Session, User
 from sso.models import IdentityLink, OidcSetting, ProviderSession, SignIn
 from sso.tokens.token_check import sha256_hex
 from tests.providers.hostile import HostileProvider
-from tests.sso.connections import CALLBACK as REGISTERED
+from tests.sso.connections import CALLBACK_URL
 from tests.sso.sign_ins import HTML_HEADERS, ME_PATH, Browser, check_refusal, make_active_connection, make_ann
 from tests.support.users import PASSWORD
 
@@ -41,15 +41,15 @@ def test_a_user_with_an_account_signs_in(browser: Browser, authorization_type: s
 @pytest.mark.parametrize("authorization_type", ["code", "pkce"])
 def test_the_authorization_request_has_the_expected_parameters(browser: Browser, authorization_type: str):  # A18
     make_active_connection(browser.provider, authorization_type=authorization_type, scope="openid email")
-    location = browser.start()
-    parameters = dict(parse_qsl(urlsplit(location).query))
+    authorization_url = browser.start()
+    parameters = dict(parse_qsl(urlsplit(authorization_url).query))
 
-    assert location.startswith(browser.provider.url("auth") + "?")
+    assert authorization_url.startswith(browser.provider.url("auth") + "?")
     assert set(parameters) == {
         "response_type", "client_id", "redirect_uri", "scope", "state", "nonce", "code_challenge",
         "code_challenge_method",
     }  # fmt: skip
-    assert parameters["redirect_uri"] == REGISTERED and parameters["client_id"] == "servicebase"
+    assert parameters["redirect_uri"] == CALLBACK_URL and parameters["client_id"] == "servicebase"
     assert (parameters["response_type"], parameters["scope"]) == ("code", "openid email")
     assert parameters["code_challenge_method"] == "S256" and len(parameters["code_challenge"]) == 43
     assert len(parameters["state"]) >= 43 and len(parameters["nonce"]) >= 43
@@ -60,8 +60,8 @@ def test_a_refused_user_can_use_another_account(browser: Browser):
     page = browser.sign_in()
     check_refusal(page, "user_unknown", 401)
     assert b'href="/sso/start/?prompt=login"' in page.content
-    location = browser.start(prompt="login")
-    assert parse_qs(urlsplit(location).query)["prompt"] == ["login"]
+    authorization_url = browser.start(prompt="login")
+    assert parse_qs(urlsplit(authorization_url).query)["prompt"] == ["login"]
 
     for prompt in ("none", "login none", "consent", ""):
         assert "prompt" not in parse_qs(urlsplit(browser.start(prompt=prompt)).query)
@@ -79,7 +79,7 @@ def test_the_session_holds_no_nonce_and_the_verifier_never_leaves_the_server(bro
     assert attempt["verifier"] not in str(parameters)
 
 
-def test_a_provider_whose_address_has_a_query_keeps_it(browser: Browser):
+def test_the_query_of_the_authorization_endpoint_is_kept(browser: Browser):
     make_active_connection(browser.provider, authorization_endpoint=browser.provider.url("auth") + "?policy=one")
 
     assert browser.start().startswith(browser.provider.url("auth") + "?policy=one&response_type=code&")
@@ -88,9 +88,9 @@ def test_a_provider_whose_address_has_a_query_keeps_it(browser: Browser):
 def test_another_host_name_in_the_request_changes_nothing(browser: Browser):  # A22
     make_active_connection(browser.provider)
     headers = {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "Forwarded": "host=evil.example"}
-    location = browser.client.get("/sso/start/", headers=headers)["Location"]
+    authorization_url = browser.client.get("/sso/start/", headers=headers)["Location"]
 
-    assert parse_qs(urlsplit(location).query)["redirect_uri"] == [REGISTERED]
+    assert parse_qs(urlsplit(authorization_url).query)["redirect_uri"] == [CALLBACK_URL]
     assert browser.client.get("/sso/start/", headers={"Host": "evil.example"}).status_code == 400
 
 
@@ -118,13 +118,13 @@ def test_next_is_a_path_of_this_service(browser: Browser, target: str):
 def test_sign_in_changes_the_session_key(browser: Browser):  # A59
     make_active_connection(browser.provider)
     make_ann()
-    location = browser.start()
-    planted_client = Client()
-    planted_client.cookies["servicebase_session"] = browser.client.cookies["servicebase_session"].value
-    response = browser.return_to(browser.return_url(location))
+    authorization_url = browser.start()
+    attacker = Client()
+    attacker.cookies["servicebase_session"] = browser.client.cookies["servicebase_session"].value
+    response = browser.return_to(browser.authorize(authorization_url))
 
     assert browser.login == "ann"
-    assert planted_client.get(ME_PATH).status_code == 401
+    assert attacker.get(ME_PATH).status_code == 401
     cookie = response.cookies["servicebase_session"]
     assert cookie["httponly"] and cookie["samesite"] == "Lax"
 
@@ -194,7 +194,7 @@ def test_signing_in_changes_neither_connection_nor_user(browser: Browser):
     assert user.refreshed().last_login is not None
 
 
-def test_a_deactivated_user_is_signed_out_at_once(browser: Browser):  # A55
+def test_a_deactivated_user_is_signed_out_immediately(browser: Browser):  # A55
     make_active_connection(browser.provider)
     user = make_ann()
     browser.sign_in()
@@ -213,10 +213,10 @@ def test_without_an_active_connection_sign_in_is_unavailable(browser: Browser): 
 
 
 @pytest.mark.parametrize("removal", ["deactivated", "deleted", "replaced"])
-def test_a_connection_removed_during_the_sign_in_ends_it(browser: Browser, removal: str):  # A39
+def test_removing_the_connection_ends_a_sign_in_in_progress(browser: Browser, removal: str):  # A39
     setting = make_active_connection(browser.provider)
     make_ann()
-    callback_url = browser.return_url(browser.start())
+    callback_url = browser.authorize(browser.start())
     if removal == "deactivated":
         setting.active = False
         setting.save()
@@ -232,7 +232,7 @@ def test_a_connection_removed_during_the_sign_in_ends_it(browser: Browser, remov
 def test_a_connection_changed_to_another_provider_ends_the_sign_in(browser: Browser):  # A19
     setting = make_active_connection(browser.provider)
     make_ann()
-    callback_url = browser.return_url(browser.start())
+    callback_url = browser.authorize(browser.start())
     OidcSetting.objects.filter(pk=setting.pk).update(issuer="https://idp.example.com/realms/other")
 
     check_refusal(browser.return_to(callback_url), "not_available", 503)
@@ -313,7 +313,7 @@ def test_a_wrong_password_keeps_the_form_open(browser: Browser, bob: User):
     assert page.status_code == 401 and b'name="password"' in page.content
 
 
-def test_without_a_connection_the_page_is_the_form(browser: Browser):
+def test_without_a_connection_the_page_shows_the_password_form(browser: Browser):
     page = browser.client.get("/login/").content
 
     assert b'name="password"' in page and b"/sso/start/" not in page
@@ -331,7 +331,7 @@ def test_a_visitor_of_the_start_page_is_sent_to_the_provider(browser: Browser):
     make_active_connection(browser.provider)
     make_ann()
     first_response = browser.client.get("/")
-    assert first_response["Location"] == REGISTERED
+    assert first_response["Location"] == CALLBACK_URL
     second_response = browser.client.get("/sso/callback/")
     assert second_response["Location"] == "/sso/start/"
     browser.sign_in()

@@ -1,4 +1,4 @@
-"""Accounts of a sign-in: matching by the case rules, and identity links."""
+"""Accounts at sign-in: matching by the case rules, and identity links."""
 
 from typing import Any
 
@@ -23,11 +23,11 @@ def browser(provider: HostileProvider) -> Browser:
     return Browser(provider)
 
 
-def set_case_sensitivity(is_sensitive: bool) -> None:
-    properties.put(properties.CASE_SENSITIVE, "true" if is_sensitive else "false")
+def set_case_sensitivity(is_case_sensitive: bool) -> None:
+    properties.put(properties.CASE_SENSITIVE, "true" if is_case_sensitive else "false")
 
 
-def sign_in_result(browser: Browser) -> str:
+def sign_in_outcome(browser: Browser) -> str:
     """The login of the signed-in user, or the code of the refusal."""
     Browser(browser.provider).sign_in()
     entry = SignIn.objects.latest("sys_updated_at")
@@ -49,31 +49,31 @@ CASE_RULES: list[tuple[str, list[str], tuple[str, str, str, str]]] = [
 
 
 @pytest.mark.parametrize(
-    ("claim", "logins", "expected_logins"), CASE_RULES, ids=[f"{row[0]}-{'-'.join(row[1])}" for row in CASE_RULES]
+    ("claim", "logins", "expected_outcomes"), CASE_RULES, ids=[f"{row[0]}-{'-'.join(row[1])}" for row in CASE_RULES]
 )
-def test_the_rules_on_upper_and_lower_case(
-    browser: Browser, claim: str, logins: list[str], expected_logins: tuple[str, ...]
+def test_an_account_is_matched_by_the_case_rules(
+    browser: Browser, claim: str, logins: list[str], expected_outcomes: tuple[str, ...]
 ):
     """Specified as rules 1 and 2. A47, A48"""
     for login in logins:
         User.objects.create_user(login)
     browser.provider.person["preferred_username"] = claim
     setting = make_active_connection(browser.provider)
-    rows = [(False, True), (True, True), (False, False), (True, False)]
-    for expected, (ignores_case, is_unique_match) in zip(expected_logins, rows, strict=True):
-        set_case_sensitivity(is_unique_match)
+    case_settings = [(False, True), (True, True), (False, False), (True, False)]
+    for expected_outcome, (ignores_case, is_case_sensitive) in zip(expected_outcomes, case_settings, strict=True):
+        set_case_sensitivity(is_case_sensitive)
         OidcSetting.objects.filter(pk=setting.pk).update(ignore_case=ignores_case)
         IdentityLink.objects.all().delete()
 
-        assert sign_in_result(browser) == expected, (ignores_case, is_unique_match)
+        assert sign_in_outcome(browser) == expected_outcome, (ignores_case, is_case_sensitive)
 
 
-def test_matching_by_email(browser: Browser):
+def test_an_account_is_matched_by_email(browser: Browser):
     make_active_connection(browser.provider, user_field="email")
     User.objects.create_user("someone.else", email="ann@example.com")
     User.objects.create_user("ann", email="other@example.com")
 
-    assert sign_in_result(browser) == "someone.else"
+    assert sign_in_outcome(browser) == "someone.else"
 
 
 def test_two_accounts_with_one_email_are_refused(browser: Browser):  # A48
@@ -85,19 +85,21 @@ def test_two_accounts_with_one_email_are_refused(browser: Browser):  # A48
 
 
 @pytest.mark.parametrize(("stored_login", "claim"), [("jos\xe9", "jose\u0301"), ("jose\u0301", "jos\xe9")])
-@pytest.mark.parametrize("is_same", [True, False])
-def test_two_spellings_of_a_login_are_one_account(browser: Browser, stored_login: str, claim: str, is_same: bool):
+@pytest.mark.parametrize(("is_case_sensitive", "has_account"), [(True, True), (False, False)])
+def test_two_spellings_of_a_login_are_one_account(
+    browser: Browser, stored_login: str, claim: str, is_case_sensitive: bool, has_account: bool
+):
     """Composed and decomposed accents are equal under every case rule."""
-    set_case_sensitivity(is_same)
+    set_case_sensitivity(is_case_sensitive)
     browser.provider.person["preferred_username"] = claim
     make_active_connection(browser.provider, enable_user_creation=True)
-    if is_same:
+    if has_account:
         User.objects.create_user(stored_login)
-    assert sign_in_result(browser) == "jos\xe9"
+    assert sign_in_outcome(browser) == "jos\xe9"
     IdentityLink.objects.all().delete()
     browser.provider.person["preferred_username"] = stored_login
 
-    assert sign_in_result(browser) == "jos\xe9" and User.objects.count() == 1
+    assert sign_in_outcome(browser) == "jos\xe9" and User.objects.count() == 1
 
 
 def test_a_lookalike_character_is_a_different_login(browser: Browser):  # A47
@@ -193,7 +195,7 @@ def test_an_administrator_may_reset_the_link(browser: Browser):  # A45
     assert IdentityLink.objects.get().sub == "sub-new"
 
 
-def test_a_second_provider_matches_again_and_adds_a_link(browser: Browser, allowed_http: None):
+def test_a_second_provider_matches_again_and_adds_a_link(browser: Browser, allow_http: None):
     make_active_connection(browser.provider)
     user = make_ann()
     browser.sign_in()
@@ -235,7 +237,7 @@ def test_a_verified_or_unspecified_email_matches(browser: Browser, claim: Any): 
     assert browser.sign_in().status_code == 302
 
 
-def test_userinfo_cannot_verify_an_address_of_the_id_token(browser: Browser):  # A44, A46
+def test_userinfo_cannot_verify_the_email_of_the_id_token(browser: Browser):  # A44, A46
     make_active_connection(browser.provider, user_field="email")
     make_ann()
     browser.provider.claims = {"email_verified": False}
@@ -273,16 +275,16 @@ def test_script_fills_custom_columns_of_users(browser: Browser):
     with pytest.raises(mapping_script.ScriptRefused, match="x_none"):
         mapping_script.check_script(script.replace("x_floor: c.floor", "x_none: 1"), {"x_floor"})
     browser.provider.person |= {"floor": 3}
-    options = {"enable_user_creation": True, "update_data_when_login": True, "script": script}
-    make_active_connection(browser.provider, **options)
-    stored = 'SELECT x_floor FROM records."user" JOIN public."user" USING (sys_id) WHERE login = %s'
+    columns = {"enable_user_creation": True, "update_data_when_login": True, "script": script}
+    make_active_connection(browser.provider, **columns)
+    floor_query = 'SELECT x_floor FROM records."user" JOIN public."user" USING (sys_id) WHERE login = %s'
 
     assert browser.sign_in().status_code == 302
-    assert query_rows(stored, "ann") == [(3,)]
+    assert query_rows(floor_query, "ann") == [(3,)]
 
     browser.provider.person |= {"floor": "high"}
     assert browser.sign_in().status_code == 302
-    assert query_rows(stored, "ann") == [(3,)]
+    assert query_rows(floor_query, "ann") == [(3,)]
     assert "x_floor was not changed." in SignIn.objects.latest("sys_created_at").detail
 
 

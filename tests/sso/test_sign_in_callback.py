@@ -36,14 +36,14 @@ def clock_ahead(seconds: float) -> SimpleNamespace:
     return SimpleNamespace(time=lambda: time.time() + seconds)
 
 
-def query_of(url: str) -> dict[str, str]:
+def query_parameters(url: str) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
 
 
 def test_a_state_that_is_missing_or_invented_is_refused(browser: Browser):  # A16
-    parameters = query_of(browser.return_url(browser.start()))
-    for state in ({}, {"state": ""}, {"state": "x"}, {"state": parameters["state"] + "x"}, {"state": "\x00"}):
-        check_refusal(return_with(browser, {"code": parameters["code"], **state}), "state_unknown", 400)
+    parameters = query_parameters(browser.authorize(browser.start()))
+    for state_parameter in ({}, {"state": ""}, {"state": "x"}, {"state": parameters["state"] + "x"}, {"state": "\x00"}):
+        check_refusal(return_with(browser, {"code": parameters["code"], **state_parameter}), "state_unknown", 400)
 
     assert not browser.provider.requests_to("token"), "the provider was not called"
     assert return_with(browser, parameters).status_code == 302, "the attempt is still valid"
@@ -51,7 +51,7 @@ def test_a_state_that_is_missing_or_invented_is_refused(browser: Browser):  # A1
 
 def test_a_state_is_accepted_only_in_its_browser(browser: Browser):  # A16
     victim, attacker = Browser(browser.provider), browser
-    callback_url = attacker.return_url(attacker.start())
+    callback_url = attacker.authorize(attacker.start())
     victim.start()
 
     check_refusal(victim.return_to(callback_url), "state_unknown", 400)
@@ -60,7 +60,7 @@ def test_a_state_is_accepted_only_in_its_browser(browser: Browser):  # A16
 
 
 def test_a_state_is_accepted_once(browser: Browser):  # A16, A18
-    callback_url = browser.return_url(browser.start())
+    callback_url = browser.authorize(browser.start())
     assert browser.return_to(callback_url).status_code == 302
 
     check_refusal(browser.return_to(callback_url), "state_unknown", 400)
@@ -68,7 +68,7 @@ def test_a_state_is_accepted_once(browser: Browser):  # A16, A18
 
 
 def test_a_refused_response_invalidates_its_state(browser: Browser):  # A16
-    parameters = query_of(browser.return_url(browser.start()))
+    parameters = query_parameters(browser.authorize(browser.start()))
     assert return_with(browser, {**parameters, "code": "wrong"}).status_code == 401
 
     check_refusal(return_with(browser, parameters), "state_unknown", 400)
@@ -79,11 +79,11 @@ def test_an_invented_session_has_no_attempt(browser: Browser):
     other_browser = Browser(browser.provider)
     other_browser.client.cookies["servicebase_session"] = "a" * 32
 
-    check_refusal(other_browser.return_to(browser.return_url(browser.start())), "state_unknown", 400)
+    check_refusal(other_browser.return_to(browser.authorize(browser.start())), "state_unknown", 400)
 
 
 def test_a_session_that_expired_has_no_attempt(browser: Browser):
-    callback_url = browser.return_url(browser.start())
+    callback_url = browser.authorize(browser.start())
     Session.objects.update(expire_date="2020-01-01T00:00:00Z")
 
     check_refusal(browser.return_to(callback_url), "state_unknown", 400)
@@ -91,16 +91,16 @@ def test_a_session_that_expired_has_no_attempt(browser: Browser):
 
 
 def test_an_attempt_is_valid_for_ten_minutes(browser: Browser, monkeypatch: Any):  # A15
-    callback_url = browser.return_url(browser.start())
+    callback_url = browser.authorize(browser.start())
     monkeypatch.setattr(sign_in_attempts, "time", clock_ahead(601))
 
     check_refusal(browser.return_to(callback_url), "state_expired", 400)
 
 
-@pytest.mark.parametrize(("behind_s", "is_accepted"), [(59, True), (61, False)])
-def test_clocks_of_two_hosts_may_differ_a_little(browser: Browser, monkeypatch: Any, behind_s: int, is_accepted: bool):
-    callback_url = browser.return_url(browser.start())
-    monkeypatch.setattr(sign_in_attempts, "time", clock_ahead(-behind_s))
+@pytest.mark.parametrize(("lag_s", "is_accepted"), [(59, True), (61, False)])
+def test_clocks_of_two_hosts_may_differ_a_little(browser: Browser, monkeypatch: Any, lag_s: int, is_accepted: bool):
+    callback_url = browser.authorize(browser.start())
+    monkeypatch.setattr(sign_in_attempts, "time", clock_ahead(-lag_s))
 
     response = browser.return_to(callback_url)
     assert (response.status_code == 302) is is_accepted
@@ -111,7 +111,7 @@ def test_only_one_of_two_concurrent_responses_succeeds(transactional_db: None, p
     make_ann()
     for _ in range(3):
         browser = Browser(provider)
-        callback_url = browser.return_url(browser.start())
+        callback_url = browser.authorize(browser.start())
         cookie = browser.client.cookies["servicebase_session"].value
 
         def return_once(_: int, callback_url: str = callback_url, cookie: str = cookie) -> int:
@@ -124,8 +124,8 @@ def test_only_one_of_two_concurrent_responses_succeeds(transactional_db: None, p
             finally:
                 connection.close()
 
-        with ThreadPoolExecutor(4) as threads:
-            assert sorted(threads.map(return_once, range(4))) == [302, 400, 400, 400]
+        with ThreadPoolExecutor(4) as pool:
+            assert sorted(pool.map(return_once, range(4))) == [302, 400, 400, 400]
 
 
 TOKEN_PARAMETERS = [
@@ -138,7 +138,7 @@ TOKEN_PARAMETERS = [
 
 @pytest.mark.parametrize("parameters", TOKEN_PARAMETERS)
 def test_a_token_in_the_query_is_refused(browser: Browser, parameters: dict[str, str]):
-    valid_parameters = query_of(browser.return_url(browser.start()))
+    valid_parameters = query_parameters(browser.authorize(browser.start()))
     response = return_with(browser, {**valid_parameters, **parameters})
 
     check_refusal(response, "token_in_query", 400)
@@ -156,19 +156,19 @@ MALFORMED_PARAMETERS: list[list[tuple[str, str]]] = [
 
 @pytest.mark.parametrize("parameters", MALFORMED_PARAMETERS, ids=str)
 def test_repeated_long_or_contradictory_parameters_are_refused(browser: Browser, parameters: list[tuple[str, str]]):
-    valid_parameters = query_of(browser.return_url(browser.start()))
+    valid_parameters = query_parameters(browser.authorize(browser.start()))
 
     check_refusal(return_with(browser, [*valid_parameters.items(), *parameters]), "response_malformed", 400)
 
 
 def test_an_empty_code_is_refused(browser: Browser):
-    parameters = query_of(browser.return_url(browser.start()))
+    parameters = query_parameters(browser.authorize(browser.start()))
     browser.provider.client_secret = ""
 
     assert return_with(browser, {**parameters, "code": ""}).status_code in (400, 401)
 
 
-ERRORS = [
+PROVIDER_ERRORS = [
     ("access_denied", "provider_denied", 401),
     ("login_required", "provider_denied", 401),
     ("<script>alert(1)</script>", "provider_denied", 401),
@@ -179,9 +179,11 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("error", "code", "status"), ERRORS, ids=[error[:20] for error, _, _ in ERRORS])
+@pytest.mark.parametrize(
+    ("error", "code", "status"), PROVIDER_ERRORS, ids=[error[:20] for error, _, _ in PROVIDER_ERRORS]
+)
 def test_an_error_of_the_provider_is_shown(browser: Browser, error: str, code: str, status: int):
-    state = query_of(browser.return_url(browser.start()))["state"]
+    state = query_parameters(browser.authorize(browser.start()))["state"]
     response = return_with(browser, {"error": error, "error_description": "<b>canary</b>", "state": state})
 
     entry = check_refusal(response, code, status)
@@ -195,14 +197,14 @@ def test_an_error_with_an_unknown_state_is_refused(browser: Browser):
 
 
 def test_the_response_may_name_its_issuer(browser: Browser):  # A19
-    parameters = query_of(browser.return_url(browser.start()))
+    parameters = query_parameters(browser.authorize(browser.start()))
 
     assert return_with(browser, {**parameters, "iss": browser.provider.issuer}).status_code == 302
 
 
 @pytest.mark.parametrize("iss", ["https://other.example", "", "ISSUER/", "issuer"])
 def test_a_response_of_another_issuer_is_refused(browser: Browser, iss: str):  # A19
-    parameters = query_of(browser.return_url(browser.start()))
+    parameters = query_parameters(browser.authorize(browser.start()))
     response = return_with(browser, {**parameters, "iss": iss.replace("ISSUER", browser.provider.issuer)})
 
     check_refusal(response, "response_issuer", 401)
@@ -211,15 +213,15 @@ def test_a_response_of_another_issuer_is_refused(browser: Browser, iss: str):  #
 
 def test_a_provider_that_advertises_iss_must_send_it(browser: Browser):  # A19
     OidcSetting.objects.update(iss_in_response=True)
-    parameters = query_of(browser.return_url(browser.start()))
+    parameters = query_parameters(browser.authorize(browser.start()))
     check_refusal(return_with(browser, parameters), "response_issuer", 401)
 
-    parameters = query_of(browser.return_url(browser.start()))
+    parameters = query_parameters(browser.authorize(browser.start()))
     assert return_with(browser, {**parameters, "iss": browser.provider.issuer}).status_code == 302
 
 
-def test_a_code_for_one_connection_is_not_redeemed_at_another(browser: Browser, allowed_http: None):  # A19
-    callback_url = browser.return_url(browser.start())
+def test_a_code_for_one_connection_is_not_redeemed_at_another(browser: Browser, allow_http: None):  # A19
+    callback_url = browser.authorize(browser.start())
     with HostileProvider(realm="other") as other_provider:
         make_active_connection(other_provider, name="Other")
         check_refusal(browser.return_to(callback_url), "not_available", 503)
@@ -227,10 +229,10 @@ def test_a_code_for_one_connection_is_not_redeemed_at_another(browser: Browser, 
         assert not other_provider.requests and not browser.provider.requests_to("token")
 
 
-def test_a_head_request_does_not_use_the_attempt(browser: Browser):
-    callback_url = browser.return_url(browser.start())
-    parts = urlsplit(callback_url)
-    assert browser.client.head(f"{parts.path}?{parts.query}").status_code == 405
+def test_a_head_request_does_not_use_up_the_attempt(browser: Browser):
+    callback_url = browser.authorize(browser.start())
+    parsed_url = urlsplit(callback_url)
+    assert browser.client.head(f"{parsed_url.path}?{parsed_url.query}").status_code == 405
 
     assert browser.return_to(callback_url).status_code == 302
 
@@ -245,7 +247,7 @@ def test_an_empty_response_starts_a_sign_in_three_times_a_minute(browser: Browse
 
 
 def test_a_browser_has_at_most_ten_attempts(browser: Browser):
-    callback_urls = [browser.return_url(browser.start()) for _ in range(12)]
+    callback_urls = [browser.authorize(browser.start()) for _ in range(12)]
 
     assert len(browser.client.session["sso_attempts"]) == 10
     for callback_url in callback_urls[:2]:
@@ -288,8 +290,8 @@ def test_concurrent_starts_keep_all_attempts(transactional_db: None, provider: H
         finally:
             connection.close()
 
-    with ThreadPoolExecutor(6) as threads:
-        states = {query_of(location)["state"] for location in threads.map(start_sign_in, range(6))}
+    with ThreadPoolExecutor(6) as pool:
+        states = {query_parameters(url)["state"] for url in pool.map(start_sign_in, range(6))}
 
     assert states < set(browser.client.session["sso_attempts"]) and len(states) == 6
 

@@ -1,7 +1,6 @@
 """All steps after the callback share a deadline, and all calls to the provider share a slot."""
 
 import time
-from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any
 
@@ -32,23 +31,15 @@ def browser(provider: HostileProvider) -> Browser:
 
 
 def respond_after(provider: HostileProvider, seconds: float) -> Behaviour:
-    def behave(request: RecordedRequest) -> None:
+    def respond_late(request: RecordedRequest) -> None:
         request.stop.wait(seconds)
         provider.respond_correctly(request)
 
-    return behave
+    return respond_late
 
 
-def make_unresolved() -> None:
+def clear_endpoints() -> None:
     OidcSetting.objects.update(issuer="", resolve_tried_at=None)
-
-
-def occupy_all_slots() -> ExitStack:
-    """Occupies all slots during the block."""
-    stack = ExitStack()
-    for _ in range(2):
-        stack.enter_context(request_slots.request_slot())
-    return stack
 
 
 class TestDeadline:  # A61
@@ -59,11 +50,11 @@ class TestDeadline:  # A61
     @pytest.mark.parametrize("slow_endpoints", [("discovery", "token"), ("token", "certs"), ("token", "userinfo")])
     def test_delays_of_several_endpoints_share_one_deadline(self, browser: Browser, slow_endpoints: tuple[str, str]):
         """Each delay alone would be within the deadline."""
-        callback_url = browser.return_url(browser.start())
+        callback_url = browser.authorize(browser.start())
         for endpoint in slow_endpoints:
             browser.provider.serve(endpoint, respond_after(browser.provider, 1.0))
         if "discovery" in slow_endpoints:
-            make_unresolved()
+            clear_endpoints()
         code = "certificates_unavailable" if "certs" in slow_endpoints else "provider_unavailable"
         started_at = time.monotonic()
 
@@ -88,7 +79,7 @@ class TestDeadline:  # A61
         check_refusal(browser.sign_in(), "script_error", 401)
 
     def test_the_deadline_applies_to_discovery_too(self, browser: Browser):
-        make_unresolved()
+        clear_endpoints()
         browser.provider.serve("discovery", stays_silent())
         started_at = time.monotonic()
 
@@ -107,35 +98,35 @@ class TestDeadline:  # A61
 
 class TestUnavailableKey:
     @pytest.fixture
-    def unknown_key(self, browser: Browser) -> Browser:
+    def browser_with_unknown_key(self, browser: Browser) -> Browser:
         """The next token of the provider names a key that is not stored."""
         assert browser.sign_in().status_code == 302
         browser.provider.jwks = {"keys": [jwk("rsa-1"), jwk("rsa-2")]}
         browser.provider.id_token = lambda claims: browser.provider.sign(claims, key="rsa-2")
         return browser
 
-    def test_unavailable_keys_are_not_reported_as_a_wrong_token(self, unknown_key: Browser):
-        unknown_key.provider.serve("certs", responds_with_error(503))
+    def test_unavailable_keys_are_not_reported_as_a_wrong_token(self, browser_with_unknown_key: Browser):
+        browser_with_unknown_key.provider.serve("certs", responds_with_error(503))
 
         for _ in range(2):  # the second sign-in is within 30 s, so no request is made
-            assert "503" in check_refusal(unknown_key.sign_in(), "certificates_unavailable", 503).detail
-        assert [row.kid for row in IdpCertificate.objects.all()] == ["rsa-1"]
+            assert "503" in check_refusal(browser_with_unknown_key.sign_in(), "certificates_unavailable", 503).detail
+        assert [certificate.kid for certificate in IdpCertificate.objects.all()] == ["rsa-1"]
 
-    def test_the_sign_in_succeeds_when_the_keys_are_available_again(self, unknown_key: Browser):
-        unknown_key.provider.serve("certs", responds_with_error(503), times=1)
-        check_refusal(unknown_key.sign_in(), "certificates_unavailable", 503)
+    def test_the_sign_in_succeeds_when_the_keys_are_available_again(self, browser_with_unknown_key: Browser):
+        browser_with_unknown_key.provider.serve("certs", responds_with_error(503), times=1)
+        check_refusal(browser_with_unknown_key.sign_in(), "certificates_unavailable", 503)
         CertificatePair.objects.update(asked_for_unknown_at=timezone.now() - timedelta(seconds=31))
 
-        assert unknown_key.sign_in().status_code == 302
+        assert browser_with_unknown_key.sign_in().status_code == 302
 
-    def test_a_key_that_the_provider_does_not_publish_is_refused(self, unknown_key: Browser):
-        unknown_key.provider.jwks = {"keys": [jwk("rsa-1")]}
+    def test_a_key_that_the_provider_does_not_publish_is_refused(self, browser_with_unknown_key: Browser):
+        browser_with_unknown_key.provider.jwks = {"keys": [jwk("rsa-1")]}
 
         for _ in range(2):
-            check_refusal(unknown_key.sign_in(), "token_key", 401)
+            check_refusal(browser_with_unknown_key.sign_in(), "token_key", 401)
 
 
-def test_a_wait_for_the_keys_ends_by_its_deadline(browser: Browser):
+def test_waiting_for_the_keys_ends_at_the_deadline(browser: Browser):
     browser.sign_in()
     CertificatePair.objects.update(asked_for_unknown_at=timezone.now(), answered_at=None)
     started_at = time.monotonic()
@@ -158,12 +149,12 @@ class TestBusyMachine:
 
 
 class TestButtons:  # A61
-    """Buttons of the form take one of the two slots too, and have the same deadline."""
+    """Buttons of the form also take one of the two slots, and have the same deadline."""
 
     @pytest.mark.parametrize("button", ["_test", "_update_certificates", "_adopt"])
     def test_without_a_slot_no_request_is_made(self, as_sonja: Client, provider: HostileProvider, button: str):
         setting = make_connection_at(provider, active=True)
-        with occupy_all_slots():
+        with request_slots.request_slot(), request_slots.request_slot():
             page = press_button(as_sonja, button, setting)
         message = page.context["report"].title if button == "_test" else messages_of(page)
 
@@ -173,25 +164,29 @@ class TestButtons:  # A61
     @pytest.mark.parametrize("button", ["_test", "_update_certificates", "_adopt"])
     def test_buttons_hold_a_slot_during_their_requests(self, as_sonja: Client, provider: HostileProvider, button: str):
         setting = make_connection_at(provider, active=True)
-        free_slots: list[bool] = []
+        free_slot_flags: list[bool] = []
 
         def record_free_slot(request: RecordedRequest) -> None:
             with request_slots.request_slot():  # the other slot
-                free_slots.append(request_slots.SLOTS.acquire(blocking=False))
+                free_slot_flags.append(request_slots.SLOTS.acquire(blocking=False))
             provider.respond_correctly(request)
 
         for endpoint in ("discovery", "certs"):
             provider.serve(endpoint, record_free_slot)
         press_button(as_sonja, button, setting)
 
-        assert free_slots and not any(free_slots)
+        assert free_slot_flags and not any(free_slot_flags)
 
     def test_without_a_slot_the_first_sign_in_looks_up_the_provider(
         self, as_sonja: Client, provider: HostileProvider, django_capture_on_commit_callbacks: Any
     ):
         make_ann()
         columns = {"url_idp": provider.url_idp, "realm": provider.realm, "user_field": "login", "active": True}
-        with occupy_all_slots(), django_capture_on_commit_callbacks(execute=True):
+        with (
+            request_slots.request_slot(),
+            request_slots.request_slot(),
+            django_capture_on_commit_callbacks(execute=True),
+        ):
             as_sonja.post(connection_path(None), {**form_data(**columns), "_save": "1"})
         setting = OidcSetting.objects.get()
         assert provider.requests == []
@@ -203,9 +198,7 @@ class TestButtons:  # A61
         provider.client_secret = ""
         assert Browser(provider).sign_in().status_code == 302
 
-    def test_testing_a_connection_ends_by_one_deadline(
-        self, as_sonja: Client, provider: HostileProvider, monkeypatch: Any
-    ):
+    def test_testing_a_connection_has_one_deadline(self, as_sonja: Client, provider: HostileProvider, monkeypatch: Any):
         monkeypatch.setattr(discovery, "MAX_DISCOVERY_S", 1.0)
         provider.serve("certs", stays_silent())
         started_at = time.monotonic()
@@ -218,7 +211,7 @@ class TestButtons:  # A61
         self, as_sonja: Client, provider: HostileProvider, monkeypatch: Any
     ):
         setting = make_connection_at(provider, active=True)
-        make_unresolved()
+        clear_endpoints()
         monkeypatch.setattr(discovery, "MAX_DISCOVERY_S", 1.5)
         provider.serve("discovery", respond_after(provider, 0.7))
         provider.serve("certs", stays_silent())
@@ -230,8 +223,8 @@ class TestButtons:  # A61
 
 
 def test_the_waiting_page_does_not_count_as_a_restart(browser: Browser):
-    make_unresolved()
-    with occupy_all_slots():
+    clear_endpoints()
+    with request_slots.request_slot(), request_slots.request_slot():
         for _ in range(5):
             page = browser.client.get(f"{START_PATH}?again")
             assert page.status_code == 503 and b'http-equiv="refresh"' in page.content

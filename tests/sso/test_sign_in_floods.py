@@ -61,25 +61,25 @@ class TestSignInLog:
         for error in ("access_denied", "login_required", "access_denied", *(f"made_up_{name}" for name in "abcde")):
             send_denied_sign_in(active_provider, error=error)
 
-        times = dict(SignIn.objects.values_list("detail", "times"))
-        assert times["The provider returned access_denied."] == 2
-        assert times["The provider returned login_required."] == 1
+        times_by_detail = dict(SignIn.objects.values_list("detail", "times"))
+        assert times_by_detail["The provider returned access_denied."] == 2
+        assert times_by_detail["The provider returned login_required."] == 1
         # The last two refusals are in the newest entry, which has the detail of the last one.
-        assert times["The provider returned made_up_e."] == 3 and len(times) == 5
+        assert times_by_detail["The provider returned made_up_e."] == 3 and len(times_by_detail) == 5
 
     @pytest.mark.parametrize(
-        ("ips", "entries"),
+        ("ips", "count"),
         [
             (("192.0.2.1", "192.0.2.2"), 2),
             (("2001:db8::1", "2001:db8::2"), 1),  # the same network
             (("2001:db8::1", "2001:db8:0:1::1"), 2),
         ],
     )
-    def test_each_address_has_its_own_entry(self, active_provider: HostileProvider, ips: tuple[str, ...], entries: int):
+    def test_each_address_has_its_own_entry(self, active_provider: HostileProvider, ips: tuple[str, ...], count: int):
         for ip in ips:
             send_denied_sign_in(active_provider, ip)
 
-        assert SignIn.objects.count() == entries
+        assert SignIn.objects.count() == count
 
     def test_other_outcomes_have_their_own_entries(self, active_provider: HostileProvider):
         send_denied_sign_in(active_provider)
@@ -103,11 +103,11 @@ class TestSignInLog:
         assert sorted(SignIn.objects.values_list("login", "times")) == [("ann", 2), ("bob", 1)]
 
     def test_after_15_minutes_there_is_a_new_entry(self, active_provider: HostileProvider):
-        for minutes, entries in ((14, 1), (2, 2)):
+        for minutes, count in ((14, 1), (2, 2)):
             send_denied_sign_in(active_provider)
             SignIn.objects.update(sys_created_at=F("sys_created_at") - timedelta(minutes=minutes))
             send_denied_sign_in(active_provider)
-            assert SignIn.objects.count() == entries
+            assert SignIn.objects.count() == count
 
     def test_the_dashboard_counts_every_refusal(self, active_provider: HostileProvider, as_sonja: Client):
         for _ in range(3):
@@ -133,7 +133,7 @@ class TestAnonymousSessions:
         browser = Browser(active_provider)
         browser.start()
         Session.objects.update(expire_date=F("expire_date") - timedelta(minutes=12))
-        callback_url = browser.return_url(browser.start())
+        callback_url = browser.authorize(browser.start())
 
         assert Session.objects.count() == 1 and self.remaining_lifetime() > timedelta(minutes=14)
         assert browser.return_to(callback_url).status_code == 302

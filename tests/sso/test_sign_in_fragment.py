@@ -22,7 +22,7 @@ def browser(provider: HostileProvider, request: Any) -> Browser:
 
 
 @pytest.fixture
-def access_token_response(provider: HostileProvider) -> Browser:
+def access_token_browser(provider: HostileProvider) -> Browser:
     make_active_connection(provider, response_type="id_token token")
     make_ann()
     return Browser(provider)
@@ -54,23 +54,23 @@ def test_the_fragment_page_is_shown_while_a_response_is_pending(browser: Browser
     content = page.content.decode()
 
     assert page.status_code == 200
-    names = re.findall(r'<input type="hidden" name="(\w+)" disabled>', content)
-    assert set(names) == {
+    field_names = re.findall(r'<input type="hidden" name="(\w+)" disabled>', content)
+    assert set(field_names) == {
         "state", "session_state", "id_token", "access_token", "token_type", "expires_in", "error", "iss",
     }  # fmt: skip
     assert 'data-start-url="/sso/start/?again"' in content
 
 
-def test_the_headers_of_the_fragment_page(browser: Browser):  # A60
+def test_the_fragment_page_has_strict_headers(browser: Browser):  # A60
     browser.start()
     page = browser.client.get(CALLBACK_PATH, headers=HTML_HEADERS)
-    policy = dict(part.strip().partition(" ")[::2] for part in page["Content-Security-Policy"].split(";"))
-    script = r'<script nonce="([\w-]+)" src="/static/servicebase/sign-in-response.js">'
-    (nonce,) = re.findall(script, page.content.decode())
+    directives = dict(directive.strip().partition(" ")[::2] for directive in page["Content-Security-Policy"].split(";"))
+    script_pattern = r'<script nonce="([\w-]+)" src="/static/servicebase/sign-in-response.js">'
+    (nonce,) = re.findall(script_pattern, page.content.decode())
 
-    assert policy["script-src"] == f"'nonce-{nonce}'"
-    assert policy["default-src"] == "'none'" and policy["frame-ancestors"] == "'none'"
-    assert policy["form-action"] == "'self'" and policy["base-uri"] == "'none'"
+    assert directives["script-src"] == f"'nonce-{nonce}'"
+    assert directives["default-src"] == "'none'" and directives["frame-ancestors"] == "'none'"
+    assert directives["form-action"] == "'self'" and directives["base-uri"] == "'none'"
     assert page["Cache-Control"] == "no-store"
     assert page["Referrer-Policy"] == "strict-origin"
     assert page["X-Frame-Options"] == "DENY"
@@ -93,7 +93,7 @@ def test_an_empty_fragment_starts_again_without_a_loop(browser: Browser):
 
 
 def test_a_form_of_another_site_is_refused(browser: Browser):
-    callback_url = browser.return_url(browser.start())
+    callback_url = browser.authorize(browser.start())
     client = Client(enforce_csrf_checks=True)
     client.cookies = browser.client.cookies
 
@@ -112,7 +112,7 @@ def test_a_form_of_another_site_is_refused(browser: Browser):
 def test_the_form_of_the_fragment_page_is_accepted(browser: Browser):
     client = Client(enforce_csrf_checks=True)
     other_browser = Browser(browser.provider, client)
-    callback_url = other_browser.return_url(other_browser.start())
+    callback_url = other_browser.authorize(other_browser.start())
     page = client.get(CALLBACK_PATH, headers=HTML_HEADERS).content.decode()
     token = re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page)[0]
     response = client.post(
@@ -123,14 +123,14 @@ def test_the_form_of_the_fragment_page_is_accepted(browser: Browser):
 
 
 def test_a_fragment_state_is_accepted_once(browser: Browser):  # A16
-    callback_url = browser.return_url(browser.start())
+    callback_url = browser.authorize(browser.start())
     assert browser.return_to(callback_url).status_code == 302
 
     check_refusal(browser.return_to(callback_url), "state_unknown", 400)
 
 
 def test_a_response_for_another_browser_is_refused(browser: Browser):  # A16
-    callback_url = browser.return_url(browser.start())
+    callback_url = browser.authorize(browser.start())
     victim = Browser(browser.provider)
     victim.start()
 
@@ -139,8 +139,8 @@ def test_a_response_for_another_browser_is_refused(browser: Browser):  # A16
 
 
 def test_a_token_of_another_attempt_is_refused(browser: Browser):  # A15
-    first_fields = fragment_fields(browser.return_url(browser.start()))
-    second_fields = fragment_fields(browser.return_url(browser.start()))
+    first_fields = fragment_fields(browser.authorize(browser.start()))
+    second_fields = fragment_fields(browser.authorize(browser.start()))
     response = browser.client.post(
         CALLBACK_PATH, {**second_fields, "id_token": first_fields["id_token"]}, headers=HTML_HEADERS
     )
@@ -148,15 +148,15 @@ def test_a_token_of_another_attempt_is_refused(browser: Browser):  # A15
     check_refusal(response, "token_nonce", 401)
 
 
-def test_a_code_does_not_answer_a_fragment_attempt(browser: Browser):
-    state = fragment_fields(browser.return_url(browser.start()))["state"]
+def test_a_code_cannot_complete_a_fragment_attempt(browser: Browser):
+    state = fragment_fields(browser.authorize(browser.start()))["state"]
     response = browser.client.get(CALLBACK_PATH, {"code": "c", "state": state}, headers=HTML_HEADERS)
 
     check_refusal(response, "response_malformed", 400)
     assert not browser.provider.requests_to("token")
 
 
-def test_a_fragment_does_not_answer_a_code_attempt(provider: HostileProvider):
+def test_a_fragment_cannot_complete_a_code_attempt(provider: HostileProvider):
     make_active_connection(provider)
     make_ann()
     browser = Browser(provider)
@@ -171,42 +171,42 @@ def test_a_fragment_does_not_answer_a_code_attempt(provider: HostileProvider):
 
 
 def test_an_error_in_the_fragment_is_shown(browser: Browser):
-    state = fragment_fields(browser.return_url(browser.start()))["state"]
+    state = fragment_fields(browser.authorize(browser.start()))["state"]
     response = browser.client.post(CALLBACK_PATH, {"state": state, "error": "access_denied"}, headers=HTML_HEADERS)
 
     check_refusal(response, "provider_denied", 401)
 
 
 @pytest.mark.parametrize(
-    "changes",
+    "changed_fields",
     [{"id_token": "x" * 20_000}, {"id_token": ""}, {"id_token": ["a", "b"]}, {"state": ["a", "b"]},
      {"error": "access_denied"}],
 )  # fmt: skip
-def test_a_malformed_response_is_refused(browser: Browser, changes: dict[str, Any]):  # A13
-    parameters = fragment_fields(browser.return_url(browser.start()))
-    response = browser.client.post(CALLBACK_PATH, {**parameters, **changes}, headers=HTML_HEADERS)
+def test_a_malformed_response_is_refused(browser: Browser, changed_fields: dict[str, Any]):  # A13
+    parameters = fragment_fields(browser.authorize(browser.start()))
+    response = browser.client.post(CALLBACK_PATH, {**parameters, **changed_fields}, headers=HTML_HEADERS)
 
     assert response.status_code in (400, 401)
     assert browser.login is None
 
 
 @pytest.mark.parametrize("at_hash", [ABSENT, half_hash("another"), None, 7])
-def test_the_access_token_must_match_at_hash(access_token_response: Browser, at_hash: Any):
-    browser = access_token_response
+def test_the_access_token_must_match_at_hash(access_token_browser: Browser, at_hash: Any):
+    browser = access_token_browser
     browser.provider.claims = {"at_hash": at_hash}
 
     check_refusal(browser.sign_in(), "token_access_hash", 401)
 
 
-def test_a_missing_or_other_access_token_is_refused(access_token_response: Browser):
-    browser = access_token_response
-    for changes in ({"access_token": "another"}, {"access_token": ""}):
-        parameters = fragment_fields(browser.return_url(browser.start()))
+def test_a_missing_or_other_access_token_is_refused(access_token_browser: Browser):
+    browser = access_token_browser
+    for changed_fields in ({"access_token": "another"}, {"access_token": ""}):
+        parameters = fragment_fields(browser.authorize(browser.start()))
         check_refusal(
-            browser.client.post(CALLBACK_PATH, {**parameters, **changes}, headers=HTML_HEADERS),
+            browser.client.post(CALLBACK_PATH, {**parameters, **changed_fields}, headers=HTML_HEADERS),
             "token_access_hash",
             401,
         )
-    parameters = fragment_fields(browser.return_url(browser.start()))
+    parameters = fragment_fields(browser.authorize(browser.start()))
     del parameters["access_token"]
     check_refusal(browser.client.post(CALLBACK_PATH, parameters, headers=HTML_HEADERS), "token_access_hash", 401)

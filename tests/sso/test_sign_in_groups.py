@@ -42,7 +42,7 @@ def test_memberships_follow_the_claim(browser: Browser):
 
 
 @pytest.mark.parametrize("teams", [None, 7, {"a": 1}, [["a"], None, 7, {"a": 1}, " a", "a\u200b"]])
-def test_other_values_add_no_group(teams: Any, browser: Browser):
+def test_invalid_claims_add_no_group(teams: Any, browser: Browser):
     assert sign_in(browser, teams) == set()
 
 

@@ -79,7 +79,7 @@ def test_the_secret_is_posted_only_if_the_provider_requires_it(
     assert ("client_secret" in request.form, "authorization" in request.headers) == (is_posted, not is_posted)
 
 
-def test_special_characters_are_encoded_first(provider: HostileProvider):
+def test_special_characters_in_the_credentials_are_encoded(provider: HostileProvider):
     provider.client_id, provider.client_secret = "a client:1", "pä ss:wörd%+&="
     make_active_connection(provider, client_id=provider.client_id)
     make_ann()
@@ -89,9 +89,9 @@ def test_special_characters_are_encoded_first(provider: HostileProvider):
 
 @pytest.mark.parametrize("columns", [{"authorization_type": "pkce"}, {"secret": ""}])
 def test_a_public_client_sends_no_secret(provider: HostileProvider, columns: dict[str, str]):
-    stored_secret = columns.get("secret", provider.client_secret)
+    secret = columns.get("secret", provider.client_secret)
     provider.client_secret = ""
-    make_active_connection(provider, **{"secret": stored_secret, **columns})
+    make_active_connection(provider, **{"secret": secret, **columns})
     make_ann()
     browser = Browser(provider)
     assert browser.sign_in().status_code == 302
@@ -109,7 +109,7 @@ def test_an_undecipherable_secret_is_refused(browser: Browser):
 
 # The token endpoint.
 
-REJECTIONS: list[tuple[Behaviour, str, int]] = [
+INVALID_RESPONSES: list[tuple[Behaviour, str, int]] = [
     (responds_with({"error": "invalid_grant", "error_description": "code canary"}, 400), "code_rejected", 401),
     (responds_with({"error": "invalid_client"}, 401), "client_rejected", 401),
     (responds_with({"error": "unauthorized_client"}, 400), "client_rejected", 401),
@@ -139,8 +139,8 @@ REJECTIONS: list[tuple[Behaviour, str, int]] = [
 
 @pytest.mark.parametrize(
     ("behaviour", "code", "status"),
-    REJECTIONS,
-    ids=[f"{number}-{rejection[1]}" for number, rejection in enumerate(REJECTIONS)],
+    INVALID_RESPONSES,
+    ids=[f"{number}-{invalid_response[1]}" for number, invalid_response in enumerate(INVALID_RESPONSES)],
 )
 def test_a_response_without_valid_tokens_is_refused(browser: Browser, behaviour: Behaviour, code: str, status: int):
     browser.provider.serve("token", behaviour)
@@ -169,11 +169,11 @@ def test_an_endless_response_is_too_large(browser: Browser, endpoint: str):  # A
     check_refusal(browser.sign_in(), f"{endpoint}_answer", 401)
 
 
-def test_an_unreachable_provider_is_reported(allowed_http: None):  # A61
+def test_an_unreachable_provider_is_reported(allow_http: None):  # A61
     with HostileProvider() as provider:
         make_active_connection(provider)
         browser = Browser(provider)
-        callback_url = browser.return_url(browser.start())
+        callback_url = browser.authorize(browser.start())
 
     check_refusal(browser.return_to(callback_url), "provider_unavailable", 503)
 
@@ -244,21 +244,21 @@ def test_certificates_of_a_pair_without_keys_are_fetched(browser: Browser):
     assert not IdpCertificate.objects.exists()
     assert browser.sign_in().status_code == 302
 
-    assert [row.kid for row in IdpCertificate.objects.all()] == ["rsa-1"]
+    assert [certificate.kid for certificate in IdpCertificate.objects.all()] == ["rsa-1"]
     assert browser.sign_in().status_code == 302
     assert len(browser.provider.requests_to("certs")) == 1
 
 
-def test_unknown_kids_fetch_once(browser: Browser):  # A32
+def test_unknown_kids_cause_one_request(browser: Browser):  # A32
     browser.sign_in()
-    fetched = len(browser.provider.requests_to("certs"))
+    count_before = len(browser.provider.requests_to("certs"))
     browser.provider.id_token = lambda claims: browser.provider.sign(
         claims, key="rsa-2", kid=f"unknown-{time.time_ns()}"
     )
     for _ in range(4):
         check_refusal(browser.sign_in(), "token_key", 401)
 
-    assert len(browser.provider.requests_to("certs")) == fetched + 1
+    assert len(browser.provider.requests_to("certs")) == count_before + 1
 
 
 @pytest.mark.parametrize(
@@ -297,17 +297,17 @@ def test_an_unresolved_provider_is_looked_up_once_in_30_s(provider: HostileProvi
     for endpoint in ("discovery", "certs"):
         provider.serve(endpoint, responds_with_error(500))
     check_refusal(Client().get("/sso/start/"), "provider_unresolved", 503)
-    count = len(provider.requests)
+    request_count = len(provider.requests)
     check_refusal(Client().get("/sso/start/"), "provider_unresolved", 503)
 
-    assert count and len(provider.requests) == count
+    assert request_count and len(provider.requests) == request_count
 
 
 # Slots: two sign-ins at a time call the provider.
 
 
 def test_the_third_sign_in_waits_with_its_attempt_unused(browser: Browser):  # A61
-    callback_url = browser.return_url(browser.start())
+    callback_url = browser.authorize(browser.start())
     with request_slots.request_slot(), request_slots.request_slot():
         for _ in range(3):
             page = browser.return_to(callback_url)
@@ -323,7 +323,7 @@ def test_the_waiting_page_keeps_the_fields_of_the_fragment(provider: HostileProv
     make_active_connection(provider, response_type="id_token")
     make_ann()
     browser = Browser(provider)
-    callback_url = browser.return_url(browser.start())
+    callback_url = browser.authorize(browser.start())
     with request_slots.request_slot(), request_slots.request_slot():
         page = browser.return_to(callback_url + "&evil=%22%3E%3Cscript%3E")
     content = page.content.decode()
@@ -364,7 +364,7 @@ def test_a_slow_provider_never_occupies_all_threads(transactional_db: None, prov
     make_ann()
     release = provider.hold("token")
     browsers = [Browser(provider) for _ in range(4)]
-    callback_urls = [browser.return_url(browser.start()) for browser in browsers]
+    callback_urls = [browser.authorize(browser.start()) for browser in browsers]
     statuses: list[int] = []
     lock = threading.Lock()
 
@@ -376,15 +376,15 @@ def test_a_slow_provider_never_occupies_all_threads(transactional_db: None, prov
         finally:
             connection.close()
 
-    with ThreadPoolExecutor(4) as threads:
-        futures = [threads.submit(return_to_callback, number) for number in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        futures = [pool.submit(return_to_callback, number) for number in range(4)]
         eventually(lambda: len(statuses) == 2 and len(provider.requests_to("token")) == 2, timeout_s=5)
         assert statuses == [503, 503], "two requests get the waiting page immediately"
         release.set()
-        for thread in futures:
-            thread.result()
+        for future in futures:
+            future.result()
     assert sorted(statuses) == [302, 302, 503, 503]
 
 
-def test_the_deadline_is_one_for_all_calls(browser: Browser):
+def test_all_calls_share_a_deadline_of_six_seconds(browser: Browser):
     assert request_slots.MAX_REQUEST_S == 6.0 and certificate_updates.MAX_WAIT_S <= 7

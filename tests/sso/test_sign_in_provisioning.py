@@ -37,13 +37,13 @@ def test_an_unknown_user_is_refused_unless_creation_is_enabled(browser: Browser)
     assert SignIn.objects.latest("sys_id").detail == "The account was created."
 
 
-@pytest.mark.parametrize("name", ["email", "preferred_username"])
-def test_an_account_needs_login_and_email(browser: Browser, name: str):
+@pytest.mark.parametrize("claim", ["email", "preferred_username"])
+def test_an_account_needs_login_and_email(browser: Browser, claim: str):
     """ "The two mandatory fields email and login"."""
-    field = "login" if name == "email" else "email"
+    user_field = "login" if claim == "email" else "email"
     script = "function map(c) { return {login: c.preferred_username, email: c.email} }"
-    make_active_connection(browser.provider, user_field=field, enable_user_creation=True, script=script)
-    browser.provider.person[name] = ABSENT
+    make_active_connection(browser.provider, user_field=user_field, enable_user_creation=True, script=script)
+    browser.provider.person[claim] = ABSENT
 
     check_refusal(browser.sign_in(), "profile_invalid", 401)
     assert not User.objects.exists()
@@ -104,7 +104,7 @@ def test_the_script_determines_the_profile(browser: Browser):  # A42
 @pytest.mark.parametrize(
     "script", ["function map(c) { for (;;) {} }", "function map(c) { throw new Error('no <b>number</b>') }", "broken ("]
 )
-def test_a_script_that_fails_refuses_and_leaves_nothing_behind(browser: Browser, script: str):  # A41
+def test_a_failing_script_refuses_the_sign_in_and_stores_nothing(browser: Browser, script: str):  # A41
     setting = make_active_connection(browser.provider, enable_user_creation=True)
     OidcSetting.objects.filter(pk=setting.pk).update(script=script)
     response = browser.sign_in()
@@ -117,18 +117,19 @@ def test_a_script_that_fails_refuses_and_leaves_nothing_behind(browser: Browser,
 def test_concurrent_first_sign_ins_create_one_account(transactional_db: None, provider: HostileProvider):  # A50
     make_active_connection(provider, enable_user_creation=True, enable_role_mapping=True)
     provider.claims = {"roles": ["itil", "new one", "new two"]}
-    callbacks = [(browser := Browser(provider), browser.return_url(browser.start())) for _ in range(6)]
+    callbacks = [(browser := Browser(provider), browser.authorize(browser.start())) for _ in range(6)]
 
-    def return_to_callback(pair: tuple[Browser, str]) -> int:
+    def return_to_callback(callback: tuple[Browser, str]) -> int:
+        browser, callback_url = callback
         try:
-            while (response := pair[0].return_to(pair[1])).status_code == 503:
+            while (response := browser.return_to(callback_url)).status_code == 503:
                 pass
             return int(response.status_code)
         finally:
             connection.close()
 
-    with ThreadPoolExecutor(6) as threads:
-        assert list(threads.map(return_to_callback, callbacks)) == [302] * 6
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(return_to_callback, callbacks)) == [302] * 6
     assert User.objects.count() == IdentityLink.objects.count() == 1
     assert User.objects.get().grants.count() == 3
 
@@ -184,11 +185,11 @@ def test_a_login_that_cannot_be_used_is_kept(browser: Browser, login: str, bob: 
 def test_protected_accounts_require_an_approved_connection(browser: Browser):  # A57
     setting = make_active_connection(browser.provider, update_data_when_login=True)
     OidcSetting.objects.filter(pk=setting.pk).update(needs_approval=True)
-    admin = make_user("ann", "admin", email="old@example.com")
+    admin_user = make_user("ann", "admin", email="old@example.com")
 
     check_refusal(browser.sign_in(), "not_approved", 403)
     assert browser.login is None
-    assert admin.refreshed().email == "old@example.com" and not IdentityLink.objects.exists(), "nothing is stored"
+    assert admin_user.refreshed().email == "old@example.com" and not IdentityLink.objects.exists(), "nothing is stored"
 
     OidcSetting.objects.filter(pk=setting.pk).update(needs_approval=False)
     assert browser.sign_in().status_code == 302

@@ -22,25 +22,25 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def log_lines(capfd: Any) -> Iterator[list[str]]:
     """Collects the log lines of libraries; our own log lines are printed."""
-    results: list[str] = []
+    messages: list[str] = []
 
     class RecordingHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            results.append(record.getMessage())
+            messages.append(record.getMessage())
 
     handler = RecordingHandler()
     logging.getLogger().addHandler(handler)
-    yield results
+    yield messages
     logging.getLogger().removeHandler(handler)
 
 
-def stored_tables() -> str:
+def stored_text() -> str:
     """The text of every table except the sessions, which contain the attempts."""
-    names = {model._meta.db_table for model in apps.get_models(include_auto_created=True)} - {"accounts_session"}
+    table_names = {model._meta.db_table for model in apps.get_models(include_auto_created=True)} - {"accounts_session"}
     text = ""
     with connection.cursor() as cursor:
-        for name in sorted(names):
-            cursor.execute(f"SELECT coalesce(json_agg(to_json(stored))::text, '') FROM \"{name}\" AS stored")
+        for table_name in sorted(table_names):
+            cursor.execute(f"SELECT coalesce(json_agg(to_json(stored))::text, '') FROM \"{table_name}\" AS stored")
             text += cursor.fetchone()[0]
     return text
 
@@ -62,10 +62,10 @@ def test_a_sign_in_and_each_kind_of_refusal_leave_no_secret(
 
     def return_with(**changes: Any) -> None:
         browser = Browser(provider)
-        location = browser.start()
+        authorization_url = browser.start()
         (attempt,) = browser.client.session["sso_attempts"].values()
-        response_parameters = dict(parse_qsl(urlsplit(provider.authorize(location)).query))
-        request_parameters = dict(parse_qsl(urlsplit(location).query))
+        response_parameters = dict(parse_qsl(urlsplit(provider.authorize(authorization_url)).query))
+        request_parameters = dict(parse_qsl(urlsplit(authorization_url).query))
         secrets.update(
             (
                 request_parameters["nonce"],
@@ -93,20 +93,20 @@ def test_a_sign_in_and_each_kind_of_refusal_leave_no_secret(
         provider.behave_correctly(endpoint)
     OidcSetting.objects.update(script="broken (")
     return_with()
-    secrets |= {*signed_tokens, *(part for token in signed_tokens for part in token.split(".")[1:])}
+    secrets |= {*signed_tokens, *(segment for token in signed_tokens for segment in token.split(".")[1:])}
     secrets |= {"token-canary", "wrong-code-canary"}
 
     stdout, stderr = capfd.readouterr()
     log_text = "\n".join(log_lines) + stdout + stderr
     assert "sign_in_refused" in log_text
-    tables, page = stored_tables(), b"".join(pages).decode()
+    table_text, page_text = stored_text(), b"".join(pages).decode()
     for secret in secrets:
         assert secret not in log_text, "in the log"
-        assert secret not in tables, "in a table"
-        assert secret not in page, "on a page"
+        assert secret not in table_text, "in a table"
+        assert secret not in page_text, "on a page"
 
 
-def test_djangos_own_lines_have_no_query(rf: RequestFactory):
+def test_log_lines_of_django_contain_no_query(rf: RequestFactory):
     """Django logs the request of each 503. Its URL would contain the unused code of a waiting attempt."""
     request = rf.get("/sso/callback/?code=code-canary&state=s")
 

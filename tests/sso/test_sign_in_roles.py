@@ -28,8 +28,8 @@ def granted_roles(source: str = UserRole.PROVIDER) -> set[str]:
     return set(UserRole.objects.filter(user__login="ann", source=source).values_list("role__name", flat=True))
 
 
-def sign_in(browser: Browser, roles: Any, name: str = "roles") -> set[str]:
-    browser.provider.claims = {name: roles}
+def sign_in(browser: Browser, roles: Any) -> set[str]:
+    browser.provider.claims = {"roles": roles}
     assert Browser(browser.provider).sign_in().status_code == 302
     return granted_roles()
 
@@ -60,15 +60,15 @@ def test_roles_are_read_from_the_usual_claims(browser: Browser, claims: dict[str
 
 
 @pytest.mark.parametrize(
-    ("path", "claims"),
+    ("claim_path", "claims"),
     [
         ("org.teams", {"org": {"teams": ["a"]}, "roles": ["b"]}),
         ("https://example.com/roles", {"https://example.com/roles": ["a"], "roles": ["b"]}),
         ("x, resource_access.<client>.roles", {"resource_access": {"servicebase": {"roles": ["a"]}}, "groups": ["b"]}),
     ],
 )
-def test_the_connection_may_name_the_claim(browser: Browser, path: str, claims: dict[str, Any]):
-    OidcSetting.objects.update(role_claim=path)
+def test_the_connection_may_name_the_claim(browser: Browser, claim_path: str, claims: dict[str, Any]):
+    OidcSetting.objects.update(role_claim=claim_path)
     browser.provider.claims = claims
     assert browser.sign_in().status_code == 302
 
@@ -144,7 +144,7 @@ def test_a_grantable_admin_role_still_requires_approval(browser: Browser):  # A5
     assert not User.objects.exists()
 
 
-def test_more_than_two_hundred_roles_are_ignored(browser: Browser):  # A52
+def test_roles_beyond_two_hundred_are_ignored(browser: Browser):  # A52
     names = sign_in(browser, [f"role {number}" for number in range(300)])
 
     assert len(names) == 200
@@ -173,17 +173,17 @@ def test_a_very_long_role_name_is_ignored(browser: Browser):  # A52
 
 
 @pytest.mark.parametrize(
-    ("claims", "roles", "code"),
+    ("claims_source", "roles", "code"),
     [
         ("claims", TEN_THOUSAND_ROLES, "token_form"),
         ("claims", [MEGABYTE, "itil"], "token_answer"),
         ("userinfo", [MEGABYTE, "itil"], "userinfo_answer"),
     ],
-    ids=["10,000 in the token", "1 MB in the token", "1 MB in the user's data"],
+    ids=["10,000 in the token", "1 MB in the token", "1 MB in the userinfo"],
 )
-def test_a_larger_response_is_refused(browser: Browser, claims: str, roles: list[str], code: str):  # A52
+def test_a_larger_response_is_refused(browser: Browser, claims_source: str, roles: list[str], code: str):  # A52
     count_before = Role.objects.count()
-    setattr(browser.provider, claims, {"roles": roles})
+    setattr(browser.provider, claims_source, {"roles": roles})
     entry = check_refusal(browser.sign_in(), code, 401)
 
     assert len(entry.detail) < 500
@@ -218,7 +218,7 @@ def test_the_last_administrator_keeps_the_role(browser: Browser):
     assert sign_in(browser, ["itil"]) == {"admin", "itil"}
 
 
-def test_without_update_roles_are_mapped_only_when_the_account_is_made(browser: Browser):
+def test_without_update_roles_are_mapped_only_when_the_account_is_created(browser: Browser):
     OidcSetting.objects.update(update_data_when_login=False)
     assert sign_in(browser, ["itil"]) == {"itil"}
     assert sign_in(browser, ["night shift"]) == {"itil"}
@@ -238,7 +238,7 @@ def test_without_mapping_nothing_is_granted(browser: Browser):
     assert not Role.objects.filter(name="night shift").exists()
 
 
-def test_granted_roles_take_effect_at_once(browser: Browser):
+def test_granted_roles_take_effect_immediately(browser: Browser):
     Role.objects.filter(name="sso_admin").update(grantable_by_sign_in=True)
     browser.provider.claims = {"roles": ["sso_admin"]}
     browser.sign_in()
@@ -255,20 +255,20 @@ def test_concurrent_sign_ins_remove_a_role_once():
     with transaction.atomic():
         provisioning.sync_provider_roles(user, [])
         second_thread.start()
-        eventually(lambda: waiting_count() == 1)
+        eventually(lambda: count_waiting_connections() == 1)
     second_thread.join()
 
     assert UserRole.history.filter(history_type="-").count() == 1
     assert DeletionLogEntry.objects.filter(table="sys_user_role").count() == 1
 
 
-def remove_roles(sys_id: str) -> None:
+def remove_roles(user_id: str) -> None:
     with transaction.atomic():
-        provisioning.sync_provider_roles(User.objects.get(pk=sys_id), [])
+        provisioning.sync_provider_roles(User.objects.get(pk=user_id), [])
     connections.close_all()
 
 
-def waiting_count() -> int:
+def count_waiting_connections() -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_stat_clear_snapshot()")  # a transaction would always see the same statistics
         cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")

@@ -1,7 +1,6 @@
 """Attempts to take over an account or gain rights through a connection."""
 
 import subprocess
-from contextlib import ExitStack
 from threading import Thread
 from typing import Any
 
@@ -40,17 +39,17 @@ def approve_setting(user: User, version: int | None = None) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_sign_in_in_progress_ends_with_its_connection(allowed_http: None):  # A57
+def test_a_sign_in_in_progress_ends_with_its_connection(allow_http: None):  # A57
     """The callback loads the connection to the evil provider; before it continues, another one is approved."""
     alice, sonja = make_user("alice", "admin", email="alice@example.com"), make_user("sonja", "sso_admin")
-    with HostileProvider() as good_provider, HostileProvider(realm="evil") as evil_provider:
-        setting = make_active_connection(good_provider)
+    with HostileProvider() as trusted_provider, HostileProvider(realm="evil") as evil_provider:
+        setting = make_active_connection(trusted_provider)
         connection_columns = {name: getattr(setting, name) for name in ("url_idp", "realm", "authorization_type")}
         evil_provider.client_secret = ""
         evil_provider.person = {"sub": "evil", "email": "alice@example.com", "preferred_username": "alice"}
         change_setting(sonja, url_idp=evil_provider.url_idp, realm="evil", authorization_type="pkce")
         browser = Browser(evil_provider)
-        callback_url = browser.return_url(browser.start())
+        callback_url = browser.authorize(browser.start())
         release = evil_provider.hold("userinfo")
         responses = []
 
@@ -92,7 +91,6 @@ class TestWithoutApproval:
         approve_setting(self.alice)
         UserRole.objects.create(user=bob, role=Role.objects.get(name="collection_admin"))
         assert refusal_code(Browser(self.browser.provider).sign_in()) == "not_approved"
-        IdentityLink.objects.all().delete()
 
     def test_only_the_reviewed_version_can_be_approved(self):
         reviewed_version = OidcSetting.objects.get().sys_version
@@ -110,16 +108,16 @@ class TestWithoutApproval:
 
 
 @pytest.mark.django_db
-def test_a_user_cannot_claim_the_address_of_another(provider: HostileProvider):
+def test_a_user_cannot_claim_the_email_of_another(provider: HostileProvider):
     make_active_connection(provider, user_field="email", enable_user_creation=True)
     mallory = make_user("mallory", email="mallory@example.com")
     browser = Client()
     browser.force_login(mallory)
     browser.post("/account/", {"first_name": "M", "last_name": "", "phone": "", "email": "ann@example.com"})
 
-    newcomer_browser = Browser(provider)
-    assert newcomer_browser.sign_in().status_code == 302
-    assert newcomer_browser.login == "ann" and mallory.refreshed().email == "mallory@example.com"
+    provider_browser = Browser(provider)
+    assert provider_browser.sign_in().status_code == 302
+    assert provider_browser.login == "ann" and mallory.refreshed().email == "mallory@example.com"
 
 
 @pytest.mark.django_db
@@ -139,10 +137,10 @@ def test_an_unverified_email_is_not_stored(provider: HostileProvider):
     ids=["early", "late", "user"],
 )
 def test_deletions_during_a_sign_in_end_it_cleanly(
-    allowed_http: None, monkeypatch: Any, model: Any, is_deleted_before: bool
+    allow_http: None, monkeypatch: Any, model: Any, is_deleted_before: bool
 ):
-    with HostileProvider() as idp:
-        make_active_connection(idp)
+    with HostileProvider() as provider:
+        make_active_connection(provider)
         make_ann()
         original_method = OidcBackend.get_or_create_user
 
@@ -154,7 +152,7 @@ def test_deletions_during_a_sign_in_end_it_cleanly(
             return user
 
         monkeypatch.setattr(OidcBackend, "get_or_create_user", get_or_create_user)
-        response = Browser(idp, Client(raise_request_exception=False)).sign_in()
+        response = Browser(provider, Client(raise_request_exception=False)).sign_in()
     assert (response.status_code, refusal_code(response)) == (503, "not_available")
 
 
@@ -177,17 +175,9 @@ def test_back_channel_logout_with_known_keys_needs_no_slot(provider: HostileProv
     make_ann()
     browser = Browser(provider)
     browser.sign_in()
-    with occupied_provider():
+    with request_slots.request_slot(), request_slots.request_slot():
         response = Client().post("/sso/backchannel-logout/", {"logout_token": provider.logout_token()})
     assert response.status_code == 200 and browser.login is None
-
-
-def occupied_provider() -> Any:
-
-    stack = ExitStack()
-    for _ in range(2):
-        stack.enter_context(request_slots.request_slot())
-    return stack
 
 
 class TestUnverifiedEmail:  # A44
@@ -200,12 +190,12 @@ class TestUnverifiedEmail:  # A44
     @pytest.mark.django_db
     def test_unverified_email_does_not_match_an_account_of_another_user(self, active_provider: HostileProvider):
         active_provider.person["email_verified"] = False
-        mallory = Browser(active_provider)
-        assert mallory.sign_in().status_code == 302 and mallory.login == "mallory"
+        browser_of_mallory = Browser(active_provider)
+        assert browser_of_mallory.sign_in().status_code == 302 and browser_of_mallory.login == "mallory"
 
         active_provider.person |= {"sub": "sub-boss", "preferred_username": "boss", "email_verified": True}
-        boss = Browser(active_provider)
-        assert boss.sign_in().status_code == 302 and boss.login == "boss"
+        browser_of_boss = Browser(active_provider)
+        assert browser_of_boss.sign_in().status_code == 302 and browser_of_boss.login == "boss"
 
     @pytest.mark.django_db
     def test_unverified_email_creates_no_second_account(self, active_provider: HostileProvider):

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 @contextmanager
 def shifted_host_clock(hours: float) -> Iterator[None]:
-    """Shift the wall clock of this process. The database clock and `time.monotonic` do not change."""
+    """Shifts the wall clock of this process. The database clock and `time.monotonic` do not change."""
     offset, original_time = timedelta(hours=hours), time.time
 
     class ShiftedDatetime(datetime):
@@ -29,7 +29,7 @@ def shifted_host_clock(hours: float) -> Iterator[None]:
 
 
 def set_database_clock_back(rows: Any, *columns: str, hours: float = 1) -> None:
-    """Move the times in these rows into the future, as if the clock had been set back since they were stored."""
+    """Moves the times in these rows into the future, as if the clock had been set back since they were stored."""
     rows.update(**{name: F(name) + timedelta(hours=hours) for name in columns})
 
 

@@ -11,7 +11,7 @@ from schemathesis.generation import GenerationMode
 
 
 def send_case(client: Client, case: Any, path: str | None = None) -> Any:
-    """Send a generated request; `path` replaces the generated path and keeps its query."""
+    """Sends a generated request; `path` replaces the generated path and keeps its query."""
     prepared_request: Any = requests.Request(**case.as_transport_kwargs(base_url="http://testserver")).prepare()
     headers: Any = {
         name: value
@@ -32,7 +32,7 @@ def send_case(client: Client, case: Any, path: str | None = None) -> Any:
 def count_statuses(
     operation: Any, example_count: int, send: Callable[[Any], Any], status_counts: dict[int, int]
 ) -> None:
-    """Send generated requests of an operation, fail on a server error, and count the statuses."""
+    """Sends generated requests of an operation, fails on a server error, and counts the statuses."""
 
     @settings(
         max_examples=example_count,

@@ -19,7 +19,7 @@ class _Printer:
         self.dialect = dialect
 
     def query_text(self, query: Query) -> str:
-        order_clauses = [self.order_text(key) for key in query.order]
+        order_clauses = [self.order_text(sort_key) for sort_key in query.order]
         return "^".join(
             [self.groups_text(query.groups, is_inside=False), *order_clauses] if query.groups else order_clauses
         )
@@ -38,8 +38,8 @@ class _Printer:
             value = quote(value)
         return self.path_text(factor.path, operator) + operator + value
 
-    def order_text(self, key: OrderBy) -> str:
-        return ("ORDERBYDESC" if key.is_descending else "ORDERBY") + self.path_text(key.path, "")
+    def order_text(self, sort_key: OrderBy) -> str:
+        return ("ORDERBYDESC" if sort_key.is_descending else "ORDERBY") + self.path_text(sort_key.path, "")
 
     def path_text(self, path: Path, operator: str) -> str:
         next_texts = ["."] * (len(path) - 1) + [operator]

@@ -55,15 +55,15 @@ def test_list_without_add_permission_has_no_add_link(as_alice: Client):
         ("/admin/accounts/company/", "1 company", "2 companies"),
     ],
 )
-def test_list_counter_has_a_noun(as_alice: Client, path: str, singular: str, plural: str):
+def test_list_counter_uses_the_singular_or_plural_noun(as_alice: Client, path: str, singular: str, plural: str):
     factories = {
         "/admin/system/deletionlogentry/": lambda: DeletionLogEntry.objects.create(table="company", record_id="1"),
         "/admin/sso/signin/": lambda: SignIn.objects.create(outcome=SignIn.OK),
         "/admin/accounts/company/": lambda: Company.objects.create(name=str(Company.objects.count())),
     }
-    for words in (singular, plural):
+    for counter_text in (singular, plural):
         factories[path]()
-        assert re.search(rf"{words}(?!\w)", plain_text(as_alice.get(path)))
+        assert re.search(rf"{counter_text}(?!\w)", plain_text(as_alice.get(path)))
 
 
 def test_list_title_names_its_records(as_alice: Client):
@@ -75,11 +75,11 @@ def test_list_title_names_its_records(as_alice: Client):
 def test_page_title_names_record_and_kind(as_alice: Client, bob: User):
     Role.objects.create(name="ITIL desk").delete()
     entry = DeletionLogEntry.objects.get()
-    state = Column.objects.get(table__name="sys_role", name="description")
+    column = Column.objects.get(table__name="sys_role", name="description")
     titles = {
         f"/admin/accounts/user/{bob.pk}/": "User bob",
         f"/admin/system/deletionlogentry/{entry.pk}/": "Deleted record ITIL desk of sys_role",
-        f"/admin/tableapi/column/{state.pk}/": "Column description of sys_role",
+        f"/admin/tableapi/column/{column.pk}/": "Column description of sys_role",
     }
     for path, title in titles.items():
         page = as_alice.get(f"{path}change/").content.decode()
@@ -90,8 +90,8 @@ def test_page_title_names_record_and_kind(as_alice: Client, bob: User):
 
 
 def test_times_have_no_fractions(as_alice: Client):
-    entry = SignIn.objects.create(outcome=SignIn.OK)
-    page = plain_text(as_alice.get(f"/admin/sso/signin/{entry.pk}/change/"))
+    sign_in = SignIn.objects.create(outcome=SignIn.OK)
+    page = plain_text(as_alice.get(f"/admin/sso/signin/{sign_in.pk}/change/"))
 
-    assert f"{entry.sys_updated_at:%Y-%m-%d %H:%M:%S}" in page
+    assert f"{sign_in.sys_updated_at:%Y-%m-%d %H:%M:%S}" in page
     assert not re.search(r"\d\d:\d\d:\d\d\.\d", page)

@@ -1,4 +1,4 @@
-"""Background work: what a task carries, the heartbeat, and expiry."""
+"""Background work: the request id of a task, the heartbeat, schedules, and expiry."""
 
 from datetime import timedelta
 from typing import Any
@@ -38,18 +38,18 @@ def test_task_has_the_id_of_the_request_that_sent_it():
 
 def test_heartbeat_is_written():
     beat_of_worker()
-    first_beat = Heartbeat.objects.get(name="worker").at
+    first_heartbeat_at = Heartbeat.objects.get(name="worker").at
     beat_of_worker()
 
-    assert Heartbeat.objects.get(name="worker").at > first_beat
+    assert Heartbeat.objects.get(name="worker").at > first_heartbeat_at
 
 
 def test_only_expired_rows_are_deleted(bob: User):
     expiry_in_past, expiry_in_future = timezone.now() - timedelta(hours=1), timezone.now() + timedelta(hours=1)
-    for number, (kind, expires) in enumerate(
+    for number, (kind, expires_at) in enumerate(
         [("login", expiry_in_past), ("login", expiry_in_future), ("named", expiry_in_past), ("named", None)]
     ):
-        key = AccessKey(user=bob, name=str(number), kind=kind, expires_at=expires)
+        key = AccessKey(user=bob, name=str(number), kind=kind, expires_at=expires_at)
         key.generate_secret()
         key.save()
     Session.objects.create(session_key="old", session_data="", expire_date=expiry_in_past)
@@ -74,11 +74,11 @@ def test_every_schedule_refers_to_an_existing_task():
     PeriodicTask.objects.update(enabled=False)
     PeriodicTask.objects.filter(task="sso.tasks.refresh_daily").update(name="Its name in an earlier version")
     schedules.update_schedules()
-    rows = PeriodicTask.objects.filter(name__in=[name for name, *_ in schedules.SCHEDULES])
-    assert len(rows) == len(schedules.SCHEDULES)
-    assert not any(row.enabled for row in rows)  # a paused one stays paused
+    periodic_tasks = PeriodicTask.objects.filter(name__in=[name for name, *_ in schedules.SCHEDULES])
+    assert len(periodic_tasks) == len(schedules.SCHEDULES)
+    assert not any(periodic_task.enabled for periodic_task in periodic_tasks)  # a paused task stays paused
     intervals = {name: timedelta(**{period: every}) for name, _, every, period in schedules.SCHEDULES}
-    assert {row.name: row.schedule.run_every for row in rows} == intervals
+    assert {periodic_task.name: periodic_task.schedule.run_every for periodic_task in periodic_tasks} == intervals
 
 
 def test_schedule_page_shows_readable_intervals(as_alice: Client):

@@ -1,5 +1,6 @@
 """Statements that run with a single call of libpq."""
 
+from collections import OrderedDict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,7 +27,7 @@ def statements(db: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 def prepared_statements() -> set[str]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT statement FROM pg_prepared_statements")
-        return {text for (text,) in cursor.fetchall()}
+        return {statement for (statement,) in cursor.fetchall()}
 
 
 @pytest.mark.parametrize(
@@ -74,15 +75,16 @@ def test_frequent_statements_stay_prepared_after_a_rollback(statements: Any):
     assert run_sql(b"SELECT 'frequent', $1::int", [2]).rows() == [("frequent", 2)]
 
 
-def test_statement_that_was_not_used_for_long_is_closed(statements: Any, monkeypatch: pytest.MonkeyPatch):
+def test_least_recently_used_statement_is_closed(statements: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(database_statements, "MAX_PREPARED", 2)
+    monkeypatch.setattr(statements, "_prepared_names", OrderedDict())  # without those of other tests
     monkeypatch.setattr(statements, "prepare_after_uses", 0)
-    for text in (b"SELECT 1", b"SELECT 2", b"SELECT 1", b"SELECT 3", b"SELECT 1"):
-        run_sql(text, [])
+    for statement in (b"SELECT 1", b"SELECT 2", b"SELECT 1", b"SELECT 3", b"SELECT 1"):
+        run_sql(statement, [])
     assert {"SELECT 1", "SELECT 3"} <= prepared_statements() and "SELECT 2" not in prepared_statements()
 
 
-def test_errors_are_those_of_django(statements: Any):
+def test_database_errors_are_raised_as_django_errors(statements: Any):
     with pytest.raises(DataError) as exc_info, transaction.atomic():
         run_sql(b"SELECT $1::text::int", ["x"])
     assert getattr(exc_info.value.__cause__, "sqlstate", None) == "22P02"

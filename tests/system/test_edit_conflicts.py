@@ -37,13 +37,15 @@ class EditWindow:
 
     def __init__(self, browser: Client, record: Record) -> None:
         self.browser = browser
-        self.address = reverse(f"admin:{record._meta.app_label}_{record._meta.model_name}_change", args=[record.pk])
-        self.fields = form_values(page_text(browser.get(self.address)), record)
+        self.url = reverse(f"admin:{record._meta.app_label}_{record._meta.model_name}_change", args=[record.pk])
+        self.values = form_values(page_text(browser.get(self.url)), record)
 
     def save(self, **changes: str) -> Any:
         """Submits the form with these changes; an empty value clears a checkbox."""
-        form = {name: value for name, value in {**self.fields, **changes}.items() if value != "" or name not in changes}
-        return self.browser.post(self.address, form)
+        values = {**self.values, **changes}
+        return self.browser.post(
+            self.url, {name: value for name, value in values.items() if value or name not in changes}
+        )
 
 
 def make_key() -> AccessKey:
@@ -106,9 +108,9 @@ def test_every_editable_page_is_tested():
     assert pages == PAGES.keys()
 
 
-@pytest.mark.parametrize("kind", PAGES)
-def test_second_save_does_not_overwrite_the_first(as_alice: Client, bob: User, kind: str):
-    make_record, first_change, second_change = PAGES[kind]
+@pytest.mark.parametrize("page", PAGES)
+def test_second_save_does_not_overwrite_the_first(as_alice: Client, bob: User, page: str):
+    make_record, first_change, second_change = PAGES[page]
     record = make_record()
     first_window, second_window = EditWindow(as_alice, record), EditWindow(as_alice, record)
     assert first_window.save(**first_change).status_code == 302
@@ -154,4 +156,4 @@ def test_invalid_form_does_not_update_the_seen_version(as_alice: Client, bob: Us
     window, other_window = EditWindow(as_alice, bob), EditWindow(as_alice, bob)
     assert other_window.save(last_name="Kim").status_code == 302
     values = form_values(page_text(window.save(login="", email="nothing")), bob)
-    assert values["seen_change"] == window.fields["seen_change"] and values["email"] == "nothing"
+    assert values["seen_change"] == window.values["seen_change"] and values["email"] == "nothing"

@@ -14,29 +14,29 @@ def keys(settings) -> list[str]:
 
 
 def test_secret_round_trips_and_is_stored_encrypted(keys):
-    encrypted = encryption.encrypt("canary")
+    ciphertext = encryption.encrypt("canary")
 
-    assert "canary" not in encrypted
-    assert encryption.decrypt(encrypted) == "canary"
-    assert encryption.encrypt("canary") != encrypted
+    assert "canary" not in ciphertext
+    assert encryption.decrypt(ciphertext) == "canary"
+    assert encryption.encrypt("canary") != ciphertext
 
 
 def test_after_a_rotation_old_secrets_stay_readable(keys, settings):
-    encrypted = encryption.encrypt("canary")
+    ciphertext = encryption.encrypt("canary")
     settings.SECRET_ENCRYPTION_KEYS = (keys[1], keys[0])
-    assert encryption.decrypt(encrypted) == "canary"
+    assert encryption.decrypt(ciphertext) == "canary"
 
-    rotated_value = encryption.rotate(encrypted)
+    rotated_ciphertext = encryption.rotate(ciphertext)
     settings.SECRET_ENCRYPTION_KEYS = (keys[1],)
-    assert encryption.decrypt(rotated_value) == "canary"
+    assert encryption.decrypt(rotated_ciphertext) == "canary"
     with pytest.raises(encryption.DecryptionFailed):
-        encryption.decrypt(encrypted)
+        encryption.decrypt(ciphertext)
 
 
 def test_missing_key_error_reveals_nothing(keys, settings):
-    encrypted = encryption.encrypt("canary")
+    ciphertext = encryption.encrypt("canary")
     settings.SECRET_ENCRYPTION_KEYS = (keys[1],)
 
-    with pytest.raises(encryption.DecryptionFailed) as error:
-        encryption.rotate(encrypted)
-    assert encrypted not in str(error.value)
+    with pytest.raises(encryption.DecryptionFailed) as exc_info:
+        encryption.rotate(ciphertext)
+    assert ciphertext not in str(exc_info.value)

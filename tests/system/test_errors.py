@@ -34,9 +34,9 @@ def test_all_errors_have_the_same_shape(client: Client, path: str, name: str, st
 
 
 def test_error_names_its_field(client: Client):
-    item = client.get("/api/test/raise/conflict").json()["errors"][0]
+    error = client.get("/api/test/raise/conflict").json()["errors"][0]
 
-    assert item == {"message": "Another one has this name.", "code": "duplicate", "field": "name"}
+    assert error == {"message": "Another one has this name.", "code": "duplicate", "field": "name"}
 
 
 @pytest.mark.parametrize("name", ["away", "bug"])
@@ -47,7 +47,7 @@ def test_no_sql_host_or_trace_reaches_the_caller(client: Client, path: str, name
         assert not any(word in text for word in ("SELECT", "secret", "10.1.2.3", "Traceback", "RuntimeError"))
 
 
-def test_lost_database_gives_retry_after(client: Client):
+def test_unavailable_database_returns_retry_after(client: Client):
     assert int(client.get("/api/test/raise/away")["Retry-After"]) > 0
     assert int(client.get("/test/page/away", headers=HTML_HEADERS)["Retry-After"]) > 0
 
@@ -60,12 +60,12 @@ def test_browser_gets_an_error_page(client: Client):
     assert response["Content-Type"].startswith("text/html")
 
 
-def test_unknown_path_is_404_with_the_same_shape(client: Client):
+def test_unknown_path_returns_404_with_the_same_shape(client: Client):
     assert client.get("/api/nowhere").json()["errors"][0]["code"] == "not_found"
     assert client.get("/nowhere", headers=HTML_HEADERS).status_code == 404
 
 
-def test_wrong_method_lists_the_allowed_ones(client: Client):
+def test_unsupported_method_lists_the_allowed_methods(client: Client):
     response = client.get("/rest/v1/auth/login")
 
     assert response.status_code == 405
@@ -73,7 +73,7 @@ def test_wrong_method_lists_the_allowed_ones(client: Client):
     assert response.json()["errors"][0]["code"] == "method_not_allowed"
 
 
-def test_there_is_no_browsable_interface(client: Client, alice):  # X22
+def test_api_has_no_browsable_interface(client: Client, alice):  # X22
     client.force_login(alice)
     response = client.get("/api/me", headers=HTML_HEADERS)
 

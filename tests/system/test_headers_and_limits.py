@@ -12,24 +12,24 @@ HTML_HEADERS = {"Accept": "text/html"}
 
 def paths_of(patterns: list, prefix: str = "/") -> list[str]:
     """One path for each route of the product, with example values for parameters."""
-    results = []
+    paths = []
     for pattern in patterns:
         route = prefix + str(pattern.pattern).lstrip("^").replace("$", "")
         if isinstance(pattern, URLResolver):
-            results += paths_of(pattern.url_patterns, route)
+            paths += paths_of(pattern.url_patterns, route)
         elif isinstance(pattern, URLPattern) and "(" not in route:
-            results.append(
+            paths.append(
                 route.replace("<path:object_id>", "1").replace("<slug:sys_id>", "1").replace("<slug:session_key>", "1")
             )
-    return results
+    return paths
 
 
-def routes() -> list[str]:
+def route_paths() -> list[str]:
     return [path for path in paths_of(get_resolver().url_patterns) if "<" not in path]
 
 
 def test_every_route_answers_with_the_security_headers(as_alice: Client):  # X23
-    paths = [*routes(), "/nowhere", "/static/nowhere.css", "/static/servicebase/pages.css"]
+    paths = [*route_paths(), "/nowhere", "/static/nowhere.css", "/static/servicebase/pages.css"]
     assert len(paths) > 60
 
     for path in paths:
@@ -48,13 +48,13 @@ def test_every_route_answers_with_the_security_headers(as_alice: Client):  # X23
 
 
 def test_content_security_policy_allows_no_external_sources(as_alice: Client):
-    start = as_alice.get("/account/")["Content-Security-Policy"]
-    admin = as_alice.get("/admin/")["Content-Security-Policy"]
+    page_policy = as_alice.get("/account/")["Content-Security-Policy"]
+    admin_policy = as_alice.get("/admin/")["Content-Security-Policy"]
 
-    assert start == POLICY_TEMPLATE.format(script="", style="")
-    assert "unsafe-eval" in admin
-    assert "unsafe-inline" not in admin.partition("script-src")[2].partition(";")[0]
-    assert not any(word in start + admin for word in ("http:", "https:", "*"))
+    assert page_policy == POLICY_TEMPLATE.format(script="", style="")
+    assert "unsafe-eval" in admin_policy
+    assert "unsafe-inline" not in admin_policy.partition("script-src")[2].partition(";")[0]
+    assert not any(word in page_policy + admin_policy for word in ("http:", "https:", "*"))
 
 
 def test_responses_are_not_cached(as_alice: Client):
@@ -75,7 +75,7 @@ def test_https_adds_transport_security(client: Client, settings, db):
     assert client.get("/healthz")["Strict-Transport-Security"] == "max-age=60"
 
 
-def test_query_string_over_the_limit_is_414(client: Client, db):
+def test_query_string_over_the_limit_returns_414(client: Client, db):
     assert client.get("/healthz?" + "a" * 16 * 1024).status_code == 200
     response = client.get("/healthz?" + "a" * (16 * 1024 + 1))
 
@@ -83,7 +83,7 @@ def test_query_string_over_the_limit_is_414(client: Client, db):
     assert response.json()["errors"][0]["code"] == "query_too_long"
 
 
-def test_content_length_over_the_limit_is_413(client: Client, db):
+def test_content_length_over_the_limit_returns_413(client: Client, db):
     response = client.post(
         "/rest/v1/auth/login", b"{}", content_type="application/json", CONTENT_LENGTH=str(10 * 1024 * 1024 + 1)
     )
@@ -91,13 +91,13 @@ def test_content_length_over_the_limit_is_413(client: Client, db):
     assert response.status_code == 413
 
 
-def test_body_without_a_length_is_411(client: Client, db):
+def test_body_without_a_length_returns_411(client: Client, db):
     response = client.generic("POST", "/rest/v1/auth/login", CONTENT_LENGTH="", HTTP_TRANSFER_ENCODING="chunked")
 
     assert response.status_code == 411
 
 
-def test_invalid_content_length_is_400(client: Client, db):
+def test_invalid_content_length_returns_400(client: Client, db):
     assert client.post("/rest/v1/auth/login", b"{}", content_type="text/plain", CONTENT_LENGTH="x").status_code == 400
 
 
@@ -122,11 +122,11 @@ class TestProxies:
         assert self.remote_address(client, "203.0.113.9", **{"X-Forwarded-For": "192.0.2.1"}) == "203.0.113.9"
 
     def test_client_is_the_last_untrusted_address(self, client: Client):
-        header = {"X-Forwarded-For": "192.0.2.66, 198.51.100.7, 10.0.0.5"}
+        headers = {"X-Forwarded-For": "192.0.2.66, 198.51.100.7, 10.0.0.5"}
 
-        assert self.remote_address(client, "10.0.0.1", **header) == "198.51.100.7"
+        assert self.remote_address(client, "10.0.0.1", **headers) == "198.51.100.7"
 
-    def test_client_in_a_chain_of_trusted_proxies_is_the_first(self, client: Client):
+    def test_client_in_a_chain_of_trusted_proxies_is_the_first_address(self, client: Client):
         assert self.remote_address(client, "10.0.0.1", **{"X-Forwarded-For": "10.0.0.7"}) == "10.0.0.7"
 
     @pytest.mark.parametrize("header", ["unknown", "1.2.3", "192.0.2.1, , x", "' OR 1=1", "[::1]:80"])

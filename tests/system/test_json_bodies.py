@@ -6,7 +6,7 @@ import time
 import pytest
 from django.test import Client
 from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 
 from system.outbound import OutboundFailed, OutboundResponse
 from system.strict_json import MAX_DEPTH, MAX_DIGITS, InvalidJson, parse_json, refuse_deep_nesting
@@ -62,7 +62,7 @@ INEXACT_NUMBERS = {"close to zero": 0.0, "far too close to zero": 0.0, "too larg
 
 
 @pytest.mark.parametrize("body", INVALID_BODIES.values(), ids=INVALID_BODIES.keys())
-def test_invalid_body_is_400_with_a_reason(client: Client, body: bytes):
+def test_invalid_body_returns_400_with_a_reason(client: Client, body: bytes):
     response = client.post("/api/test/echo", body, content_type="application/json")
 
     assert response.status_code == 400
@@ -87,11 +87,11 @@ def test_response_of_a_provider_can_contain_numbers_that_are_not_exact(name: str
 
 
 @pytest.mark.parametrize(
-    "kind",
+    "content_type",
     ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=utf-16", "multipart/form-data", ""],
 )
-def test_other_content_type_is_415(client: Client, kind: str):
-    response = client.post("/api/test/echo", b'{"a": 1}', content_type=kind)
+def test_other_content_type_returns_415(client: Client, content_type: str):
+    response = client.post("/api/test/echo", b'{"a": 1}', content_type=content_type)
 
     assert response.status_code == 415
     assert response.json()["errors"][0]["code"] == "unsupported_media_type"
@@ -112,16 +112,16 @@ def test_valid_body_is_parsed_unchanged(client: Client):
     assert response.json() == {"got": body}
 
 
-PLAIN_TEXTS = some.text(alphabet=some.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)
-FLOAT_VALUES = some.floats(allow_nan=False, allow_infinity=False)
-JSON_VALUES = some.recursive(
-    some.none() | some.booleans() | some.integers(-(10**50), 10**50) | FLOAT_VALUES | PLAIN_TEXTS,
-    lambda inner: some.lists(inner, max_size=4) | some.dictionaries(PLAIN_TEXTS, inner, max_size=4),
+PLAIN_TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)
+FLOAT_VALUES = st.floats(allow_nan=False, allow_infinity=False)
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**50), 10**50) | FLOAT_VALUES | PLAIN_TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(PLAIN_TEXTS, inner, max_size=4),
     max_leaves=12,
 )  # fmt: skip
 
 
-@given(JSON_VALUES, some.booleans())
+@given(JSON_VALUES, st.booleans())
 def test_json_round_trips(value, ensure_ascii: bool):
     assert parse_json(json.dumps(value, ensure_ascii=ensure_ascii).encode()) == value
 
@@ -132,15 +132,15 @@ def test_empty_response_of_a_provider_is_refused(body: bytes):
         OutboundResponse(200, {}, body).json()
 
 
-@given(some.binary(max_size=200))
-def test_any_bytes_are_parsed_or_refused(raw: bytes):
+@given(st.binary(max_size=200))
+def test_any_bytes_are_parsed_or_refused(body: bytes):
     try:
-        parse_json(raw)
+        parse_json(body)
     except InvalidJson:
         pass
 
 
-@given(some.integers(1, 200))
+@given(st.integers(1, 200))
 def test_depth_ignores_brackets_in_strings(depth: int):
     parse_json(json.dumps({"a": "[" * depth + '\\"'}).encode())
     nested_body = b"[" * depth + b"]" * depth

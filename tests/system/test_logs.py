@@ -14,7 +14,7 @@ import pytest
 import structlog
 from django.test import Client
 from hypothesis import given, settings
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 
 from config.env import ROOT
 from system.monitoring import logs
@@ -35,9 +35,9 @@ def write_library_entry(*, as_json: bool, event: str, **values) -> str:
     config = logs.logging_config(as_json=as_json)
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    formatter = dict(config["formatters"]["line"])
+    options = dict(config["formatters"]["line"])
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(**{name: value for name, value in formatter.items() if name != "()"})
+        structlog.stdlib.ProcessorFormatter(**{name: value for name, value in options.items() if name != "()"})
     )
     logger = logging.getLogger("tests.logs")
     logger.handlers, logger.propagate = [handler], False
@@ -49,7 +49,7 @@ def write_library_entry(*, as_json: bool, event: str, **values) -> str:
 @pytest.mark.parametrize("write", [write_own_entry, write_library_entry])
 @pytest.mark.parametrize("as_json", [True, False])
 @settings(deadline=None)
-@given(text=some.text(max_size=60))
+@given(text=st.text(max_size=60))
 def test_one_event_is_always_one_line(as_json: bool, text: str, write: LogWriter):  # X09
     line = write(as_json=as_json, event="happened", typed=text)
 
@@ -61,9 +61,9 @@ def test_one_event_is_always_one_line(as_json: bool, text: str, write: LogWriter
 
 @pytest.mark.parametrize("write", [write_own_entry, write_library_entry])
 def test_production_lines_are_json(write: LogWriter):
-    line = json.loads(write(as_json=True, event="happened", count=3))
+    entry = json.loads(write(as_json=True, event="happened", count=3))
 
-    assert (line["event"], line["count"], line["level"], line["logger"]) == ("happened", 3, "info", "tests.logs")
+    assert (entry["event"], entry["count"], entry["level"], entry["logger"]) == ("happened", 3, "info", "tests.logs")
 
 
 @pytest.mark.parametrize("write", [write_own_entry, write_library_entry])
@@ -122,14 +122,14 @@ def test_failed_log_write_is_ignored(client: Client, db, monkeypatch):
 
 def test_long_lines_of_several_threads_do_not_mix():
     """Writes to an unbuffered pipe, as the processes of the product do."""
-    code = (
+    script = (
         "import threading; from system.monitoring.logs import StderrLogger\n"
         "def write(n): [StderrLogger().info(str(n) * 20000) for _ in range(50)]\n"
-        "lines = [threading.Thread(target=write, args=[n]) for n in range(4)]\n"
-        "[each.start() for each in lines]; [each.join() for each in lines]"
+        "threads = [threading.Thread(target=write, args=[n]) for n in range(4)]\n"
+        "[thread.start() for thread in threads]; [thread.join() for thread in threads]"
     )
     completed = subprocess.run(
-        [sys.executable, "-u", "-c", code], cwd=ROOT, stderr=subprocess.PIPE, text=True, check=True
+        [sys.executable, "-u", "-c", script], cwd=ROOT, stderr=subprocess.PIPE, text=True, check=True
     )
 
     assert {line for line in completed.stderr.splitlines() if len(line) != 20000 or len(set(line)) != 1} == set()

@@ -23,18 +23,18 @@ def stored_values(path: Path) -> dict[str, float]:
 
 
 @pytest.fixture
-def full_disk(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
-    """Writes fail as on a full disk while `full_disk["now"]` is true."""
-    state = {"now": False}
+def disk(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
+    """Writes fail as on a full disk while `disk["is_full"]` is true."""
+    disk_state = {"is_full": False}
     original_pwrite = os.pwrite
 
     def pwrite(*arguments: Any) -> int:
-        if state["now"]:
+        if disk_state["is_full"]:
             raise OSError(28, "No space left on device")
         return original_pwrite(*arguments)
 
     monkeypatch.setattr(metric_files.os, "pwrite", pwrite)  # type: ignore[attr-defined]
-    return state
+    return disk_state
 
 
 def test_values_are_read_back_by_the_library(tmp_path: Path):
@@ -47,24 +47,24 @@ def test_values_are_read_back_by_the_library(tmp_path: Path):
     metrics.close()
 
 
-def test_values_are_written_after_a_full_disk(tmp_path: Path, full_disk: dict[str, bool]):
+def test_values_are_written_after_a_full_disk(tmp_path: Path, disk: dict[str, bool]):
     path = tmp_path / "counter_1.db"
     metrics = BufferedDict(str(path))
     metrics.write_value("a", 1.0, 0.0)
     metric_files.writer.write()
-    full_disk["now"] = True
+    disk["is_full"] = True
     metrics.write_value("a", 2.0, 0.0)
     metrics.write_value("b", 5.0, 0.0)
     metric_files.writer.write()
     assert stored_values(path) == {"a": 1.0} and metrics.read_value("a")[0] == 2.0
 
-    full_disk["now"] = False
+    disk["is_full"] = False
     metric_files.writer.write()
     assert stored_values(path) == {"a": 2.0, "b": 5.0}
 
 
-def test_file_created_on_a_full_disk_reads_as_empty(tmp_path: Path, full_disk: dict[str, bool]):
-    full_disk["now"] = True
+def test_file_created_on_a_full_disk_reads_as_empty(tmp_path: Path, disk: dict[str, bool]):
+    disk["is_full"] = True
     metrics = BufferedDict(str(tmp_path / "counter_1.db"))
     metrics.write_value("a", 1.0, 0.0)
     metric_files.writer.write()
@@ -72,7 +72,7 @@ def test_file_created_on_a_full_disk_reads_as_empty(tmp_path: Path, full_disk: d
     assert stored_values(tmp_path / "counter_1.db") == {}
 
 
-def test_values_are_written_soon(tmp_path: Path):
+def test_values_are_written_in_the_background(tmp_path: Path):
     metrics = BufferedDict(str(tmp_path / "counter_1.db"))
     metrics.write_value("a", 1.0, 0.0)
 
@@ -81,8 +81,8 @@ def test_values_are_written_soon(tmp_path: Path):
 
 def test_forked_process_writes_its_own_values(tmp_path: Path):
     BufferedDict(str(tmp_path / "counter_1.db"))
-    child = os.fork()
-    if not child:
+    child_pid = os.fork()
+    if not child_pid:
         metrics = BufferedDict(str(tmp_path / "counter_2.db"))
         metrics.write_value("a", 1.0, 0.0)
         time.sleep(30)
@@ -90,8 +90,8 @@ def test_forked_process_writes_its_own_values(tmp_path: Path):
     try:
         assert eventually(lambda: stored_values(tmp_path / "counter_2.db") == {"a": 1.0})
     finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        os.kill(child_pid, signal.SIGKILL)
+        os.waitpid(child_pid, 0)
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="root must mount a file system")

@@ -19,7 +19,7 @@ def save_property(name: str, value: str) -> Property:
     return row
 
 
-def test_every_known_property_is_a_row_with_its_description():
+def test_every_property_definition_is_stored_with_its_description():
     rows = {row.name: (row.type, row.description, row.default_value) for row in Property.objects.all()}
 
     assert rows == {

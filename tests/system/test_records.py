@@ -15,7 +15,7 @@ from system.records import acting_user
 pytestmark = pytest.mark.django_db
 
 
-def test_id_is_eighteen_digits_of_time_and_sequence(db):
+def test_id_has_eighteen_digits_of_time_and_sequence(db):
     seconds_before = int(time.time())
     company = Company.objects.create(name="One")
 
@@ -74,13 +74,13 @@ def test_update_fields_still_updates_audit_columns(alice: User):
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_writers_get_different_versions():
     sys_id = Company.objects.create(name="Start").sys_id
-    seen_values: list[int] = []
+    versions: list[int] = []
 
     def write(number: int) -> None:
         company = Company.objects.get(sys_id=sys_id)
         company.name = f"Writer {number}"
         company.save()
-        seen_values.append(company.sys_version)
+        versions.append(company.sys_version)
         connection.close()
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
@@ -89,7 +89,7 @@ def test_concurrent_writers_get_different_versions():
     for thread in threads:
         thread.join()
 
-    assert sorted(seen_values) == list(range(1, 9))
+    assert sorted(versions) == list(range(1, 9))
 
 
 def test_times_are_utc_everywhere(alice: User):  # X17
@@ -136,10 +136,10 @@ class TestDeletionLog:
     def test_failed_deletion_leaves_no_entry(self, alice: User, monkeypatch: pytest.MonkeyPatch):
         company = Company.objects.create(name="Stays")
 
-        def fail(*_: object, **__: object) -> None:
+        def raise_error(*_: object, **__: object) -> None:
             raise RuntimeError("the log is full")
 
-        monkeypatch.setattr("system.deletion_log.DeletionLogEntry.objects.create", fail)
+        monkeypatch.setattr("system.deletion_log.DeletionLogEntry.objects.create", raise_error)
         with pytest.raises(RuntimeError):
             company.delete()
 

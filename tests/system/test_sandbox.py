@@ -50,9 +50,9 @@ def limits_with(**changes: Any) -> sandbox.RunLimits:
 def run_program(tmp_path: Path) -> Any:
     def run(source: str, data: bytes = b"", *arguments: str, timeout_s: float = 20.0, **changes: Any) -> Any:
         (tmp_path / "program.py").write_text(source)
-        bounds = limits_with(**changes)
+        limits = limits_with(**changes)
         deadline = time.monotonic() + timeout_s
-        return sandbox.run(tmp_path / "program.py", arguments, data, bounds, deadline=deadline)
+        return sandbox.run(tmp_path / "program.py", arguments, data, limits, deadline=deadline)
 
     yield run
     assert not [child for child in psutil.Process().children() if str(tmp_path) in " ".join(child.cmdline())]
@@ -66,25 +66,25 @@ def test_result_of_the_program_is_returned(run_program: Any):
 
 def test_compromised_program_can_only_compute(run_program: Any, monkeypatch: pytest.MonkeyPatch):  # C22
     monkeypatch.setenv("SECRET_KEY", "canary")
-    results = json.loads(run_program(HOSTILE_PROGRAM).output)
+    outcomes = json.loads(run_program(HOSTILE_PROGRAM).output)
 
     for attempt in ("read a file", "write a file", "connect", "start a program", "fork", "allocate"):
         if attempt == "fork" and sys.platform != "linux":
             continue  # otherwise the limit counts all processes of the user
-        assert results[attempt] not in ("done", "ConnectionRefusedError"), attempt
-    assert (results["environment"], results["folder"]) == ({}, "/")
-    assert results["user"] != 0
+        assert outcomes[attempt] not in ("done", "ConnectionRefusedError"), attempt
+    assert (outcomes["environment"], outcomes["folder"]) == ({}, "/")
+    assert outcomes["user"] != 0
 
 
 def test_child_inherits_no_secret_and_has_its_own_process_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # C22
     monkeypatch.setenv("SECRET_KEY", "canary")
     (tmp_path / "program.py").write_text(ECHO_PROGRAM)
-    started = process.start(tmp_path / "program.py", [], limits_with())
+    child_process = process.start(tmp_path / "program.py", [], limits_with())
     try:
-        assert "canary" not in str(psutil.Process(started.pid).environ())
-        assert os.getpgid(started.pid) == started.pid
+        assert "canary" not in str(psutil.Process(child_process.pid).environ())
+        assert os.getpgid(child_process.pid) == child_process.pid
     finally:
-        process.kill(started)
+        process.kill(child_process)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_child_inherits_no_secret_and_has_its_own_process_group(tmp_path: Path, 
         ("import os; prepare = lambda arguments: lambda data: os.abort()", sandbox.RunStatus.OUT_OF_MEMORY),
     ],
 )
-def test_outcomes_of_a_run(run_program: Any, source: str, status: sandbox.RunStatus):
+def test_run_reports_its_outcome(run_program: Any, source: str, status: sandbox.RunStatus):
     assert run_program(source).status is status
 
 

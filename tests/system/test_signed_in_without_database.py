@@ -11,10 +11,10 @@ from accounts.models.sessions import SessionStore
 
 @pytest.mark.parametrize("path", ["/", "/account/", "/api/me", "/admin/"])
 def test_session_is_read_once_and_the_response_is_503(as_bob: Client, monkeypatch: pytest.MonkeyPatch, path: str):
-    requests: list[str] = []
+    session_reads: list[str] = []
 
     def fail_to_connect(self: Any) -> None:
-        requests.append(path)
+        session_reads.append(path)
         raise OperationalError("away")
 
     as_bob.raise_request_exception = False
@@ -23,4 +23,4 @@ def test_session_is_read_once_and_the_response_is_503(as_bob: Client, monkeypatc
 
     assert response.status_code == 503
     assert int(response["Retry-After"]) > 0
-    assert len(requests) == 1  # each additional read would wait for a connection again
+    assert len(session_reads) == 1  # each additional read would wait for a connection again

@@ -23,7 +23,7 @@ class FakeClient:
     def __init__(self, *chunks: bytes) -> None:
         self.chunks = list(chunks)
         self.gate = threading.Event()
-        self.requested: FakeFuture | None = None
+        self.requested_chunk: FakeFuture | None = None
 
     def body(self, timeout_s: float, length: int = 4) -> RequestBody:
         return RequestBody(self, length, timeout_s)
@@ -32,7 +32,7 @@ class FakeClient:
         return self
 
     def __anext__(self) -> FakeFuture:
-        chunk = self.requested = FakeFuture()
+        chunk = self.requested_chunk = FakeFuture()
         if self.chunks:
             chunk.set_result(self.chunks.pop(0))
         else:
@@ -65,7 +65,7 @@ def test_body_is_read_in_parts_of_any_size():
     )  # fmt: skip
 
 
-def test_body_of_a_client_that_left_ends_early():
+def test_body_of_a_disconnected_client_ends_early():
     assert FakeClient(b"he", b"").body(60).read() == b"he"
 
 
@@ -109,7 +109,7 @@ def test_large_body_that_keeps_arriving_is_not_slow(size: int, counts_as_slow: b
         assert len(body.read()) == size + 4
 
 
-def test_only_two_slow_bodies_wait_and_a_fast_one_passes():
+def test_only_two_slow_bodies_wait_and_fast_bodies_are_read():
     clients = [FakeClient(), FakeClient()]
     threads = [threading.Thread(target=client.body(20).read) for client in clients]
     for thread in threads:
@@ -163,4 +163,4 @@ def test_body_that_is_too_large_to_drain_is_not_received():
     client = FakeClient(b"ab")
     client.body(20, length=request_body.MAX_DRAIN_BYTES + 1).drain()
 
-    assert client.requested is None
+    assert client.requested_chunk is None

@@ -1,4 +1,4 @@
-"""The catalogue pages of the administration: addresses, form data, messages."""
+"""The catalogue pages of the administration: paths, form data and text."""
 
 import re
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 from tableapi.models import Table
 
 
-def page_path(model: str, record: Any = None, name: str = "change") -> str:
-    return f"/admin/tableapi/{model}/" + (f"{record.pk}/{name}/" if record else "add/")
+def page_path(model: str, record: Any = None, action: str = "change") -> str:
+    return f"/admin/tableapi/{model}/" + (f"{record.pk}/{action}/" if record else "add/")
 
 
 def inline_rows(prefix: str, *new_rows: dict[str, Any], stored_count: int = 0) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from tests.tableapi import world
 
 
 @pytest.fixture
-def notes(db: Any) -> list[str]:
-    """Twenty-five records with a name that everybody may change; every third has no rank."""
+def note_ids(db: Any) -> list[str]:
+    """The ids of 25 records that everybody may read and change; every third has no rank."""
     world.table("note")
     world.field("note", "name")
     world.field("note", "rank", "integer")
@@ -24,9 +24,9 @@ def unavailable_broker(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Makes the broker unavailable; returns the names of the tasks that the product tried to send."""
     sent_tasks: list[str] = []
 
-    def send(task: str, **_: Any) -> None:
+    def fail_to_send(task: str, **_: Any) -> None:
         sent_tasks.append(task)
         raise OperationalError("Error 111 connecting: connection refused")
 
-    monkeypatch.setattr("system.background.task_dispatch.current_app", SimpleNamespace(send_task=send))
+    monkeypatch.setattr("system.background.task_dispatch.current_app", SimpleNamespace(send_task=fail_to_send))
     return sent_tasks

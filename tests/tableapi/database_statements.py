@@ -16,21 +16,21 @@ from system.database_statements import ConnectionStatements
 
 @contextmanager
 def captured_statements() -> Iterator[list[str]]:
-    results: list[str] = []
+    statements: list[str] = []
     original_execute, original_run = psycopg.Cursor.execute, ConnectionStatements.run
 
-    def record_and_execute(cursor: Any, query: Any, *positional: Any, **named: Any) -> Any:
+    def record_and_execute(cursor: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
         # Savepoint names contain the id of their thread.
         if "sys_property" not in str(query):
-            results.append(re.sub(r"\d+", "N", str(query)))
-        return original_execute(cursor, query, *positional, **named)
+            statements.append(re.sub(r"\d+", "N", str(query)))
+        return original_execute(cursor, query, *args, **kwargs)
 
-    def record_and_run(connection_statements: Any, text: bytes, values: Any) -> Any:
-        results.append(re.sub(r"\d+", "N", text.decode()))
-        return original_run(connection_statements, text, values)
+    def record_and_run(connection_statements: Any, sql: bytes, values: Any) -> Any:
+        statements.append(re.sub(r"\d+", "N", sql.decode()))
+        return original_run(connection_statements, sql, values)
 
     with (
         patch.object(psycopg.Cursor, "execute", record_and_execute),
         patch.object(ConnectionStatements, "run", record_and_run),
     ):
-        yield results
+        yield statements

@@ -47,7 +47,7 @@ def indexes_of(table: str) -> dict[str, str]:
 
 def insert_row(table: str, **values: Any) -> str:
     """Insert a record with plain SQL."""
-    names = ", ".join(f'"{name}"' for name in values)
+    column_names = ", ".join(f'"{name}"' for name in values)
     placeholders = ", ".join("%s" for _ in values)
-    values_clause = f"({names}) VALUES ({placeholders})" if values else "DEFAULT VALUES"
+    values_clause = f"({column_names}) VALUES ({placeholders})" if values else "DEFAULT VALUES"
     return str(query_rows(f'INSERT INTO records."{table}" {values_clause} RETURNING sys_id', *values.values())[0][0])

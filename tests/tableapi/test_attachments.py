@@ -16,8 +16,8 @@ from tableapi.models import Attachment, AttachmentPiece, Table
 from tests.tableapi.world import api, data_of, error_of, field, record, rule, table
 
 pytestmark = pytest.mark.django_db
-PNG = b"\x89PNG\r\n\x1a\n" + b"x" * 100
-LARGE = bytes(range(256)) * 10_000
+PNG_FILE = b"\x89PNG\r\n\x1a\n" + b"x" * 100
+LARGE_FILE = bytes(range(256)) * 10_000
 
 
 @pytest.fixture
@@ -34,36 +34,36 @@ def lamp(device: Table) -> str:
     return record("device", name="Lamp")
 
 
-def attach(user: User, sys_id: str, data: bytes, name: str = "a.txt") -> Any:
+def attach(user: User, sys_id: str, content: bytes, name: str = "a.txt") -> Any:
     headers = {"Content-Type": "application/octet-stream"}
-    return api(user).post(f"device/{sys_id}/attachments?file_name={name}", data, headers=headers)
+    return api(user).post(f"device/{sys_id}/attachments?file_name={name}", content, headers=headers)
 
 
-def attach_form(user: User, sys_id: str, data: bytes, name: str) -> Any:
-    head = f'--line\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
-    body = head.encode() + data + b"\r\n--line--\r\n"
+def attach_with_form(user: User, sys_id: str, content: bytes, name: str) -> Any:
+    part_header = f'--line\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
+    body = part_header.encode() + content + b"\r\n--line--\r\n"
     headers = {"Content-Type": "multipart/form-data; boundary=line"}
     return api(user).post(f"device/{sys_id}/attachments", body, headers=headers)
 
 
-@pytest.mark.parametrize("send", [attach, attach_form])
-@pytest.mark.parametrize("data", [b"Hello", PNG, LARGE])
-def test_file_is_returned_unchanged(send: Any, data: bytes, lamp: str, alice: User, bob: User):
-    (entry,) = data_of(send(alice, lamp, data, "a.txt"))
+@pytest.mark.parametrize("send", [attach, attach_with_form])
+@pytest.mark.parametrize("content", [b"Hello", PNG_FILE, LARGE_FILE])
+def test_file_is_returned_unchanged(send: Any, content: bytes, lamp: str, alice: User, bob: User):
+    (entry,) = data_of(send(alice, lamp, content, "a.txt"))
 
-    assert (entry["file_name"], entry["size"]) == ("a.txt", len(data))
-    assert entry["sha256"] == hashlib.sha256(data).hexdigest()
+    assert (entry["file_name"], entry["size"]) == ("a.txt", len(content))
+    assert entry["sha256"] == hashlib.sha256(content).hexdigest()
     assert data_of(api(bob).get(f"device/{lamp}/attachments")) == [entry]
-    content = api(bob).get(f"device/{lamp}/attachments/{entry['sys_id']}/content")
-    assert b"".join(content) == data
-    head = api(bob).head(f"device/{lamp}/attachments/{entry['sys_id']}/content")
-    assert head["Content-Length"] == str(len(data)) and b"".join(head) == b""
+    response = api(bob).get(f"device/{lamp}/attachments/{entry['sys_id']}/content")
+    assert b"".join(response) == content
+    head_response = api(bob).head(f"device/{lamp}/attachments/{entry['sys_id']}/content")
+    assert head_response["Content-Length"] == str(len(content)) and b"".join(head_response) == b""
 
 
 @pytest.mark.parametrize(
-    ("data", "name", "content_type", "disposition"),
+    ("content", "name", "content_type", "disposition"),
     [
-        (PNG, "a.png", "image/png", "inline"),
+        (PNG_FILE, "a.png", "image/png", "inline"),
         (b"<script>alert(1)</script>", "a.html", "text/plain", "attachment"),
         (b"<svg onload='alert(1)'/>", "a.svg", "text/plain", "attachment"),
         (b"%PDF-1.7", "a.pdf", "application/pdf", "attachment"),
@@ -71,16 +71,16 @@ def test_file_is_returned_unchanged(send: Any, data: bytes, lamp: str, alice: Us
     ],
 )
 def test_only_images_are_displayed_inline(
-    data: bytes, name: str, content_type: str, disposition: str, lamp: str, alice: User
+    content: bytes, name: str, content_type: str, disposition: str, lamp: str, alice: User
 ):
-    (entry,) = data_of(attach(alice, lamp, data, name))
+    (entry,) = data_of(attach(alice, lamp, content, name))
     response = api(alice).get(f"device/{lamp}/attachments/{entry['sys_id']}/content")
 
     assert response["Content-Type"] == content_type
     assert response["Content-Disposition"].startswith(disposition)
     assert response["Content-Security-Policy"].startswith("sandbox")
     assert response["X-Content-Type-Options"] == "nosniff"
-    assert b"".join(response) == data
+    assert b"".join(response) == content
 
 
 def test_file_name_is_never_a_path(lamp: str, alice: User):
@@ -104,17 +104,17 @@ def test_unreadable_and_missing_records_get_the_same_404(alice: User, bob: User)
     field("vault", "name")
     rule("read", "vault", condition="name=a")
     rule("write", "vault")
-    hidden = record("vault", name="b")
+    hidden_id = record("vault", name="b")
     (entry,) = data_of(
-        api(alice).post(f"vault/{hidden}/attachments?file_name=a", b"a", headers={"Content-Type": "a/b"})
+        api(alice).post(f"vault/{hidden_id}/attachments?file_name=a", b"a", headers={"Content-Type": "a/b"})
     )
     paths = ["attachments", f"attachments/{entry['sys_id']}/content"]
 
     for path in paths:
-        responses = [api(bob).get(f"vault/{sys_id}/{path}") for sys_id in (hidden, "0" * 18)]
+        responses = [api(bob).get(f"vault/{sys_id}/{path}") for sys_id in (hidden_id, "0" * 18)]
         assert responses[0].status_code == 404 and responses[0].content == responses[1].content
     headers = {"Content-Type": "a/b"}
-    for sys_id in (hidden, "0" * 18):
+    for sys_id in (hidden_id, "0" * 18):
         response = api(bob).post(f"vault/{sys_id}/attachments?file_name=a", b"a", headers=headers)
         assert error_of(response)[:2] == (404, "record_not_found")
 
@@ -127,16 +127,16 @@ def test_attachment_of_another_record_is_404(lamp: str, alice: User):
 
 
 @pytest.mark.parametrize(
-    ("data", "name", "error"),
+    ("content", "name", "error"),
     [(b"", "a", (400, "empty_file")), (b"a", "", (400, "mandatory")), (b"a", "..", (400, "mandatory"))],
 )
-def test_invalid_file_is_refused(data: bytes, name: str, error: tuple[int, str], lamp: str, alice: User):
-    assert error_of(attach(alice, lamp, data, name))[:2] == error
+def test_invalid_file_is_refused(content: bytes, name: str, error: tuple[int, str], lamp: str, alice: User):
+    assert error_of(attach(alice, lamp, content, name))[:2] == error
     assert not Attachment.objects.exists()
 
 
 @override_settings(ATTACHMENT_LIMIT=1_000)
-@pytest.mark.parametrize("send", [attach, attach_form])
+@pytest.mark.parametrize("send", [attach, attach_with_form])
 def test_large_file_is_refused(send: Any, lamp: str, alice: User):
     assert error_of(send(alice, lamp, b"a" * 1_001, "a"))[:2] == (413, "too_large")
     assert data_of(send(alice, lamp, b"a" * 1_000, "a"))
@@ -146,20 +146,20 @@ def test_media_types_can_be_restricted(lamp: str, alice: User):
     properties.put(ATTACHMENT_TYPES, "image/png, application/pdf")
 
     assert error_of(attach(alice, lamp, b"text", "a.png"))[:2] == (415, "unsupported_media_type")
-    assert data_of(attach(alice, lamp, PNG, "a.txt"))[0]["content_type"] == "image/png"
+    assert data_of(attach(alice, lamp, PNG_FILE, "a.txt"))[0]["content_type"] == "image/png"
 
 
 def test_truncated_body_stores_nothing(lamp: str, alice: User):
     path = f"/rest/v1/table/device/{lamp}/attachments?file_name=a"
-    extra: Any = {"CONTENT_LENGTH": "10", "wsgi.input": BytesIO(b"abc")}
-    response = Client().generic("POST", path, b"abc", content_type="a/b", headers=api(alice).headers, **extra)
+    environ: Any = {"CONTENT_LENGTH": "10", "wsgi.input": BytesIO(b"abc")}
+    response = Client().generic("POST", path, b"abc", content_type="a/b", headers=api(alice).headers, **environ)
 
     assert error_of(response)[:2] == (400, "invalid_form")
     assert not Attachment.objects.exists()
 
 
 def test_attachments_of_a_deleted_record_are_kept_as_long_as_its_log_entry(lamp: str, alice: User):
-    attach(alice, lamp, LARGE)
+    attach(alice, lamp, LARGE_FILE)
     api(alice).delete(f"device/{lamp}")
 
     assert Attachment.objects.get().deletion_id == DeletionLogEntry.objects.get(record_id=lamp).pk
@@ -170,10 +170,10 @@ def test_attachments_of_a_deleted_record_are_kept_as_long_as_its_log_entry(lamp:
 def test_permissions_are_checked_before_the_file_is_received(
     lamp: str, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ):
-    def receive(*_: Any) -> Any:
-        raise AssertionError("received")
+    def fail_if_received(*_: Any) -> Any:
+        raise AssertionError("the file was received")
 
-    monkeypatch.setattr(uploads, "receive_file", receive)
+    monkeypatch.setattr(uploads, "receive_file", fail_if_received)
     headers = {"Content-Type": "text/plain"}
     for path, status in ((f"device/{lamp}", 403), ("device/none", 404)):
         assert api(bob).post(f"{path}/attachments?file_name=a", b"x", headers=headers).status_code == status

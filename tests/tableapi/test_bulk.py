@@ -43,18 +43,18 @@ def stored_names() -> list[str]:
 
 
 def test_records_are_created_in_order_with_one_statement(part: Table, bob: User):
-    shop = record("shop", name="North")
-    bodies = [{"name": f"n{number}", "quantity": number, "shop": shop} for number in range(50)]
+    shop_id = record("shop", name="North")
+    bodies = [{"name": f"n{number}", "quantity": number, "shop": shop_id} for number in range(50)]
     with captured_statements() as statements:
         response = api(bob).post(BULK, bodies)
-    data = data_of(response)
-    assert response.status_code == 201 and len({entry["sys_id"] for entry in data}) == 50
-    assert [entry["status"] for entry in data] == [201] * 50
+    entries = data_of(response)
+    assert response.status_code == 201 and len({entry["sys_id"] for entry in entries}) == 50
+    assert [entry["status"] for entry in entries] == [201] * 50
     assert stored_names() == [f"n{number}" for number in range(50)]
     assert len([sql for sql in statements if "INSERT INTO records" in sql]) == 1
-    stored = query_rows("SELECT name, sys_created_by FROM records.part WHERE sys_id = %s", data[7]["sys_id"])
-    assert stored == [("n7", bob.pk)]
-    changes = Change.objects.filter(record_id__in=[entry["sys_id"] for entry in data])
+    stored_rows = query_rows("SELECT name, sys_created_by FROM records.part WHERE sys_id = %s", entries[7]["sys_id"])
+    assert stored_rows == [("n7", bob.pk)]
+    changes = Change.objects.filter(record_id__in=[entry["sys_id"] for entry in entries])
     assert len(changes) == 50 and {change.changed_by for change in changes} == {bob.pk}
 
 
@@ -72,17 +72,17 @@ def test_records_with_different_columns_are_created_in_order(part: Table, bob: U
 
 
 @pytest.mark.parametrize(
-    ("invalid_body", "expected"),
+    ("invalid_body", "error"),
     [({"name": "x", "quantity": "many"}, (422, "invalid_value", "quantity")),
      ({"name": "x", "none": 1}, (400, "unknown_field", "none")),
      ({"name": "x", "shop": "0" * 18}, (422, "invalid_value", "shop")),
      ({"name": "x", "code": "taken"}, (409, "duplicate", "code"))],
 )  # fmt: skip
-def test_one_invalid_record_prevents_all_writes(part: Table, bob: User, invalid_body: dict[str, Any], expected: Any):
+def test_one_invalid_record_prevents_all_writes(part: Table, bob: User, invalid_body: dict[str, Any], error: Any):
     record("part", name="old", code="taken")
     for bodies in ([{"name": "a"}, {"name": "b"}, invalid_body], [{"name": "a"}, invalid_body, {"name": "b"}]):
         response = api(bob).post(BULK, bodies)
-        assert error_of(response) == expected
+        assert error_of(response) == error
         assert response.json()["errors"][0]["position"] == bodies.index(invalid_body)
     assert stored_names() == ["old"]
     assert Change.objects.filter(table_key=part.pk).count() <= 1
@@ -117,8 +117,8 @@ def test_unreadable_records_can_be_created(closed_part: Table, bob: User):
 def test_reference_to_a_hidden_record_is_refused_like_a_missing_one(closed_part: Table, bob: User):
     open_table("part")
     rule("read", "shop", condition="name!=Secret")
-    hidden = record("shop", name="Secret")
-    responses = [api(bob).post(BULK, [{"name": "a"}, {"shop": sys_id}]) for sys_id in (hidden, "0" * 18)]
+    hidden_id = record("shop", name="Secret")
+    responses = [api(bob).post(BULK, [{"name": "a"}, {"shop": sys_id}]) for sys_id in (hidden_id, "0" * 18)]
     assert responses[0].content == responses[1].content and responses[0].status_code == 422
 
 
@@ -192,8 +192,8 @@ def test_invalid_bodies_are_refused(part: Table, bob: User, method: str, body: A
 
 def test_bulk_requests_are_idempotent(part: Table, bob: User):
     headers = {"Idempotency-Key": "k"}
-    first, second = (api(bob).post(BULK, [{"name": "a"}, {"name": "b"}], headers=headers) for _ in range(2))
-    assert first.content == second.content and stored_names() == ["a", "b"]
+    responses = [api(bob).post(BULK, [{"name": "a"}, {"name": "b"}], headers=headers) for _ in range(2)]
+    assert responses[0].content == responses[1].content and stored_names() == ["a", "b"]
 
 
 def test_records_with_omitted_columns_are_created_in_one_statement(part: Table, bob: User):
@@ -206,7 +206,7 @@ def test_records_with_omitted_columns_are_created_in_one_statement(part: Table, 
     ]  # fmt: skip
 
 
-def test_hidden_ids_stay_hidden(closed_part: Table, bob: User):
+def test_unreadable_ids_are_null_in_the_response(closed_part: Table, bob: User):
     for operation in ("read", "write"):
         rule(operation, "part")
     rule("read", "part", "sys_id", roles=["itil"])
@@ -222,11 +222,11 @@ def test_catalogue_records_are_created_in_order(alice: User):
 
 
 def test_value_that_cannot_be_stored_refuses_only_its_record(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
-    def fail(*_: Any, **__: Any) -> Any:
+    def raise_data_error(*_: Any, **__: Any) -> Any:
         raise DataError
 
     monkeypatch.setattr(row_insert, "insert_group", lambda *_: None)
-    monkeypatch.setattr("tableapi.write.single_statement._run", fail)
+    monkeypatch.setattr("tableapi.write.single_statement._run", raise_data_error)
     response = api(bob).send("POST", f"{BULK}?on_error=continue", [{"name": "a"}, {"name": "b"}])
     assert [entry["status"] for entry in data_of(response)] == [400, 400]
 
@@ -242,11 +242,11 @@ def test_many_records_are_created_in_several_statements(part: Table, bob: User, 
     assert stored_names() == [f"n{number:02}" for number in range(35)]
 
 
-def test_upsert_creates_and_changes(part: Table, bob: User):
-    first = api(bob).post(f"{UPSERT}?sysparm_key=code", {"code": "x1", "name": "a"})
-    assert first.status_code == 201 and first["Location"].endswith(data_of(first)[0]["sys_id"])
-    second = api(bob).post(f"{UPSERT}?sysparm_key=code", {"code": "X1", "quantity": 4})
-    assert second.status_code == 200 and data_of(second)[0]["sys_id"] == data_of(first)[0]["sys_id"]
+def test_upsert_creates_and_then_changes_a_record(part: Table, bob: User):
+    creation = api(bob).post(f"{UPSERT}?sysparm_key=code", {"code": "x1", "name": "a"})
+    assert creation.status_code == 201 and creation["Location"].endswith(data_of(creation)[0]["sys_id"])
+    change = api(bob).post(f"{UPSERT}?sysparm_key=code", {"code": "X1", "quantity": 4})
+    assert change.status_code == 200 and data_of(change)[0]["sys_id"] == data_of(creation)[0]["sys_id"]
     assert query_rows("SELECT name, code, quantity FROM records.part") == [("a", "X1", 4)]
 
 
@@ -263,7 +263,7 @@ def test_upsert_of_a_hidden_record_is_refused_like_a_duplicate(closed_part: Tabl
 
 
 @pytest.mark.parametrize(
-    ("key", "body", "expected"),
+    ("key", "body", "error"),
     [
         ("", {"code": "1"}, (400, "invalid_parameter", "sysparm_key")),
         ("name", {"name": "1"}, (400, "invalid_parameter", "sysparm_key")),
@@ -273,8 +273,8 @@ def test_upsert_of_a_hidden_record_is_refused_like_a_duplicate(closed_part: Tabl
         ("code", {"code": None}, (400, "invalid_parameter", "code")),
     ],
 )
-def test_invalid_upserts_are_refused(part: Table, bob: User, key: str, body: dict[str, Any], expected: Any):
-    assert error_of(api(bob).post(f"{UPSERT}?sysparm_key={key}", body)) == expected
+def test_invalid_upserts_are_refused(part: Table, bob: User, key: str, body: dict[str, Any], error: Any):
+    assert error_of(api(bob).post(f"{UPSERT}?sysparm_key={key}", body)) == error
     assert stored_names() == []
 
 

@@ -58,10 +58,10 @@ def test_table_can_be_created_changed_and_deleted(as_alice: Client, alice: User)
 @pytest.mark.parametrize("model", ["column", "view", "rule"])
 def test_new_record_link_keeps_the_table(as_alice: Client, device: Table, model: str):
     list_path = f"/admin/tableapi/{model}/?table__sys_id__exact={device.pk}"
-    (add,) = re.findall(
+    (add_href,) = re.findall(
         rf'href="(/admin/tableapi/{model}/add/[^"]*)" class="addlink', as_alice.get(list_path).content.decode()
     )
-    add_path = html.unescape(add)
+    add_path = html.unescape(add_href)
     assert f'<option value="{device.pk}" selected>' in as_alice.get(add_path).content.decode()
     form = {"table": device.pk, "name": "size", "label": "Size", "type": "string", "operation": "read"}
     form |= inline_rows("choices") | inline_rows("columns", {"path": "sys_id", "position": 1})
@@ -279,8 +279,8 @@ def test_database_error_on_saving_is_reported(as_alice: Client, device: Table, m
 def test_system_tables_are_read_only(as_alice: Client):
     table = Table.objects.get(name="user")
     column = Column.objects.get(table=table, name="email")
-    source = Column.objects.get(table__name="sys_user_role", name="source")
-    for model, record in (("table", table), ("column", column), ("column", source)):
+    source_column = Column.objects.get(table__name="sys_user_role", name="source")
+    for model, record in (("table", table), ("column", column), ("column", source_column)):
         assert as_alice.get(page_path(model, record)).status_code == 200
         assert as_alice.post(page_path(model, record, "delete"), {"post": "yes"}).status_code == 403
     as_alice.post(page_path("table", table), {"label": "Person", "number_prefix": "USR"})
@@ -291,22 +291,22 @@ def test_system_tables_are_read_only(as_alice: Client):
     assert (table.refreshed().label, table.number_prefix, table.deferred_create) == ("Person", "", False)
     assert (column.refreshed().label, column.type, column.mandatory) == ("Mail", "string", False)
     new_row = {"value": "x", "label": "X", "position": 9}
-    as_alice.post(page_path("column", source), {"label": "Source"} | inline_rows("choices", new_row))
+    as_alice.post(page_path("column", source_column), {"label": "Source"} | inline_rows("choices", new_row))
     assert not Choice.objects.filter(value="x").exists()
     role_table = Table.objects.get(name="sys_role")
-    for other, name, message in (
+    for column_table, name, message in (
         (role_table, "x_shoe_size", "Select a valid choice"),
         (table, "shoe_size", "must start with x_"),
     ):
-        assert message in page_text(as_alice.post(page_path("column"), column_form_data(other, name)))
+        assert message in page_text(as_alice.post(page_path("column"), column_form_data(column_table, name)))
     assert not Column.objects.filter(name__endswith="shoe_size").exists()
 
 
 def test_custom_column_of_a_system_table_is_added_changed_and_deleted(as_alice: Client):
     table = Table.objects.get(name="user")
     assert "column/add" in as_alice.get(page_path("table", table)).content.decode()
-    data = column_form_data(table, "x_shift") | {"type": "choice"}
-    as_alice.post(page_path("column"), data | inline_rows("choices", {"value": "n", "label": "Night", "position": 1}))
+    form = column_form_data(table, "x_shift") | {"type": "choice"}
+    as_alice.post(page_path("column"), form | inline_rows("choices", {"value": "n", "label": "Night", "position": 1}))
     column = Column.objects.get(name="x_shift")
     assert [choice.value for choice in column.choices.all()] == ["n"]
     as_alice.post(page_path("column", column), {"label": "Shift", "type": "choice"} | inline_rows("choices"))
@@ -317,8 +317,8 @@ def test_custom_column_of_a_system_table_is_added_changed_and_deleted(as_alice: 
 
 def test_view_can_be_created_with_paths(as_alice: Client):
     task = Table.objects.get(name="task")
-    paths = inline_rows("columns", {"path": "number", "position": 1}, {"path": "caller.company.name", "position": 2})
-    assert as_alice.post(page_path("view"), {"table": task.pk, "name": "small"} | paths).status_code == 302
+    rows = inline_rows("columns", {"path": "number", "position": 1}, {"path": "caller.company.name", "position": 2})
+    assert as_alice.post(page_path("view"), {"table": task.pk, "name": "small"} | rows).status_code == 302
 
     view = View.objects.get()
     assert list(view.columns.values_list("path", flat=True)) == ["number", "caller.company.name"]
@@ -381,20 +381,20 @@ def test_names_are_escaped(as_alice: Client, device: Table):
 
 
 def test_view_with_too_many_joins_is_refused(as_alice: Client):
-    """Every request with the view would be refused."""
+    """Otherwise, every request with the view would be refused."""
     references = ["assigned_user", "closed_by", "opened_by", "caller", "contact", "parent_id"]
     paths = [
         *(f"{reference}.login" for reference in references[:5]),
         *(f"{reference}.company.name" for reference in references[:4]),
         *(f"parent_id.{reference}.login" for reference in references[:3]),
     ]
-    columns = [{"path": path, "position": number} for number, path in enumerate(paths)]
+    path_rows = [{"path": path, "position": number} for number, path in enumerate(paths)]
     task = Table.objects.get(name="task")
-    response = as_alice.post(page_path("view"), {"table": task.pk, "name": "far"} | inline_rows("columns", *columns))
+    response = as_alice.post(page_path("view"), {"table": task.pk, "name": "far"} | inline_rows("columns", *path_rows))
     assert "The paths follow more than 12 references" in page_text(response)
     assert not View.objects.filter(name="far").exists()
 
     response = as_alice.post(
-        page_path("view"), {"table": task.pk, "name": "far"} | inline_rows("columns", *columns[:-1])
+        page_path("view"), {"table": task.pk, "name": "far"} | inline_rows("columns", *path_rows[:-1])
     )
     assert response.status_code == 302 and View.objects.get(name="far").columns.count() == len(paths) - 1

@@ -36,35 +36,35 @@ def readable_device(device: Table) -> Table:
     return device
 
 
-def create(caller: Any, **values: Any) -> str:
+def create_device(caller: Any, **values: Any) -> str:
     return str(data_of(caller.post("device", values))[0]["sys_id"])
 
 
 class FeedReader:
-    """Follows the feed, from cursor to cursor."""
+    """Reads the feed and continues after the last cursor."""
 
     def __init__(self, user: User) -> None:
         self.caller = api(user)
         self.cursor = ""
 
     def read(self, **params: Any) -> list[dict[str, Any]]:
-        since = {"since": self.cursor} if self.cursor else {}
-        query = "&".join(f"{name}={value}" for name, value in {**since, **params}.items())
-        response = self.caller.get(f"{FEED}?{query}")
+        cursor_parameter = {"since": self.cursor} if self.cursor else {}
+        query_string = "&".join(f"{name}={value}" for name, value in {**cursor_parameter, **params}.items())
+        response = self.caller.get(f"{FEED}?{query_string}")
         entries: list[dict[str, Any]] = data_of(response)
         self.cursor = response.json()["cursor"]
         return entries
 
-    def names(self) -> list[Any]:
+    def read_names(self) -> list[Any]:
         return [entry.get("name", entry.get("removed")) for entry in self.read()]
 
 
 def test_feed_starts_with_the_oldest_change_and_continues_after_the_cursor(readable_device: Table, bob: User):
     reader, caller = FeedReader(bob), api(bob)
-    ids = [create(caller, name=name) for name in "abc"]
-    assert reader.names() == ["a", "b", "c"]
+    ids = [create_device(caller, name=name) for name in "abc"]
+    assert reader.read_names() == ["a", "b", "c"]
     cursor = reader.cursor
-    assert reader.names() == [] and reader.cursor == cursor
+    assert reader.read_names() == [] and reader.cursor == cursor
     caller.patch(f"device/{ids[0]}", {"name": "A"})
     (entry,) = reader.read()
     assert (entry["sys_id"], entry["name"], entry["sys_version"]) == (ids[0], "A", 1)
@@ -72,8 +72,8 @@ def test_feed_starts_with_the_oldest_change_and_continues_after_the_cursor(reada
 
 def test_record_with_many_changes_is_returned_once_with_current_values(readable_device: Table, bob: User):
     reader, caller = FeedReader(bob), api(bob)
-    sys_id = create(caller, name="a")
-    create(caller, name="b")
+    sys_id = create_device(caller, name="a")
+    create_device(caller, name="b")
     for rank in range(3):
         caller.patch(f"device/{sys_id}", {"rank": rank})
     assert [(entry["name"], entry["rank"]) for entry in reader.read()] == [("b", None), ("a", 2)]
@@ -81,7 +81,7 @@ def test_record_with_many_changes_is_returned_once_with_current_values(readable_
 
 def test_deleted_record_is_returned_as_removed(readable_device: Table, bob: User):
     reader, caller = FeedReader(bob), api(bob)
-    sys_id = create(caller, name="a")
+    sys_id = create_device(caller, name="a")
     reader.read()
     caller.delete(f"device/{sys_id}")
     assert reader.read() == [{"sys_id": sys_id, "removed": True}]
@@ -91,50 +91,50 @@ def test_deleted_record_is_returned_as_removed(readable_device: Table, bob: User
 def test_pages_are_linked_and_keep_the_order(readable_device: Table, bob: User):
     reader, caller = FeedReader(bob), api(bob)
     for name in "abcde":
-        create(caller, name=name)
+        create_device(caller, name=name)
     assert [entry["name"] for entry in reader.read(sysparm_limit=2)] == ["a", "b"]
     response = reader.caller.get(f"{FEED}?since={reader.cursor}&sysparm_limit=2&sysparm_fields=name")
     assert [entry["name"] for entry in data_of(response)] == ["c", "d"]
     assert 'rel="next"' in response["Link"] and "sysparm_fields=name" in response["Link"]
     reader.cursor = response.json()["cursor"]
-    assert reader.names() == ["e"]
+    assert reader.read_names() == ["e"]
 
 
 def test_change_of_an_open_transaction_is_not_skipped(readable_device: Table, bob: User):
     """Otherwise, a cursor would skip a change that commits later with a lower number."""
     reader, caller = FeedReader(bob), api(bob)
-    other = connection.copy()
+    other_connection = connection.copy()
     try:
-        with other.cursor() as cursor:
+        with other_connection.cursor() as cursor:
             cursor.execute("BEGIN")
             cursor.execute("SELECT pg_current_xact_id()")
-            create(caller, name="a")
-            assert reader.names() == []
+            create_device(caller, name="a")
+            assert reader.read_names() == []
             cursor.execute("COMMIT")
-        assert reader.names() == ["a"]
+        assert reader.read_names() == ["a"]
     finally:
-        other.close()
+        other_connection.close()
 
 
 def test_record_that_became_unreadable_is_returned_like_a_deleted_one(device: Table, bob: User):
     rule("read", "device", condition="rank<5")
     reader, caller = FeedReader(bob), api(bob)
-    hidden, deleted = create(caller, name="a", rank=1), create(caller, name="b", rank=1)
+    hidden_id, deleted_id = create_device(caller, name="a", rank=1), create_device(caller, name="b", rank=1)
     reader.read()
-    caller.patch(f"device/{hidden}", {"rank": 9})
-    caller.delete(f"device/{deleted}")
-    assert reader.read() == [{"sys_id": hidden, "removed": True}, {"sys_id": deleted, "removed": True}]
+    caller.patch(f"device/{hidden_id}", {"rank": 9})
+    caller.delete(f"device/{deleted_id}")
+    assert reader.read() == [{"sys_id": hidden_id, "removed": True}, {"sys_id": deleted_id, "removed": True}]
 
 
 def test_changes_of_unreadable_records_are_not_returned(device: Table, bob: User, alice: User):
     rule("read", "device", condition="rank<5")
     reader, admin = FeedReader(bob), api(alice)
-    create(api(bob), name="a", rank=1)
+    create_device(api(bob), name="a", rank=1)
     reader.read()
     cursor = reader.cursor
-    hidden = create(admin, name="secret", rank=9)
-    admin.patch(f"device/{hidden}", {"name": "other"})
-    admin.delete(f"device/{hidden}")
+    hidden_id = create_device(admin, name="secret", rank=9)
+    admin.patch(f"device/{hidden_id}", {"name": "other"})
+    admin.delete(f"device/{hidden_id}")
     assert reader.read() == [] and reader.cursor == cursor
 
 
@@ -142,18 +142,18 @@ def test_deletion_is_hidden_if_a_rule_needs_a_truncated_value(device: Table, bob
     """The log contains only the start of long values."""
     rule("read", "device", condition="storyENDSWITHopen")
     reader, caller = FeedReader(bob), api(bob)
-    long_story, short_story = create(caller, story="x" * 2_000 + "open"), create(caller, story="open")
+    long_id, short_id = create_device(caller, story="x" * 2_000 + "open"), create_device(caller, story="open")
     reader.read()
-    for sys_id in (long_story, short_story):
+    for sys_id in (long_id, short_id):
         caller.delete(f"device/{sys_id}")
-    assert reader.read() == [{"sys_id": short_story, "removed": True}]
+    assert reader.read() == [{"sys_id": short_id, "removed": True}]
 
 
 def test_change_is_hidden_if_a_rule_depends_on_the_last_writer(device: Table, bob: User, alice: User):
     rule("read", "device", condition=f"sys_updated_by={bob.pk}")
     reader = FeedReader(bob)
-    sys_id = create(api(bob), name="a")
-    assert reader.names() == ["a"]
+    sys_id = create_device(api(bob), name="a")
+    assert reader.read_names() == ["a"]
     api(alice).patch(f"device/{sys_id}", {"name": "b"})
     assert reader.read() == []
 
@@ -179,7 +179,7 @@ def test_same_id_in_another_table_is_a_different_record(readable_device: Table, 
     api(alice).post("device", {"sys_id": "old1", "name": "a"})
     api(alice).post("vault", {"sys_id": "old1", "name": "secret"})
     reader = FeedReader(bob)
-    assert reader.names() == ["a"]
+    assert reader.read_names() == ["a"]
     assert [entry["fields"]["name"]["new"] for entry in history_of(bob, "old1")] == ["a"]
 
 
@@ -189,7 +189,7 @@ def test_values_of_another_table_do_not_affect_visibility(device: Table, alice: 
     field("vault", "name")
     api(alice).post("device", {"sys_id": "old1", "name": "a", "rank": 1})
     reader = FeedReader(bob)
-    assert reader.names() == ["a"]
+    assert reader.read_names() == ["a"]
     api(alice).patch("device/old1", {"name": "x"})
     api(alice).post("vault", {"sys_id": "old1", "name": "secret"})
     api(alice).delete("vault/old1")
@@ -198,30 +198,30 @@ def test_values_of_another_table_do_not_affect_visibility(device: Table, alice: 
 
 def test_hidden_column_is_not_in_the_feed(readable_device: Table, bob: User):
     rule("read", "device", "rank", roles=["itil"])
-    create(api(bob), name="a")
+    create_device(api(bob), name="a")
     (entry,) = FeedReader(bob).read()
     assert "rank" not in entry
     assert error_of(api(bob).get(f"{FEED}?sysparm_fields=rank")) == (400, "no_fields", "sysparm_fields")
 
 
 def test_cursor_is_valid_for_one_caller_only(readable_device: Table, bob: User, alice: User):
-    create(api(bob), name="a")
+    create_device(api(bob), name="a")
     reader = FeedReader(bob)
     reader.read()
-    invalid = (400, "invalid_parameter", "since")
-    assert error_of(api(alice).get(f"{FEED}?since={reader.cursor}")) == invalid
-    assert error_of(api(bob).get(f"{FEED}?since=nonsense")) == invalid
+    cursor_error = (400, "invalid_parameter", "since")
+    assert error_of(api(alice).get(f"{FEED}?since={reader.cursor}")) == cursor_error
+    assert error_of(api(bob).get(f"{FEED}?since=nonsense")) == cursor_error
     assert error_of(api(bob).get("/rest/v1/changes/none")) == (404, "table_not_found", None)
 
 
 def test_old_cursor_expires(readable_device: Table, bob: User):
-    create(api(bob), name="a")
+    create_device(api(bob), name="a")
     reader = FeedReader(bob)
     reader.read()
-    for days, expected in ((29, 200), (31, 410)):
+    for days, status in ((29, 200), (31, 410)):
         later = datetime.now(UTC) + timedelta(days=days)
         with patch.object(context, "now", lambda later=later: later):
-            assert api(bob).get(f"{FEED}?since={reader.cursor}").status_code == expected
+            assert api(bob).get(f"{FEED}?since={reader.cursor}").status_code == status
     with transaction.atomic():
         properties.put(CHANGE_HISTORY_DAYS, "10")
     later = datetime.now(UTC) + timedelta(days=11)
@@ -234,7 +234,7 @@ def history_of(user: User, sys_id: str, **params: Any) -> list[dict[str, Any]]:
 
 
 def test_history_lists_the_newest_change_first(readable_device: Table, bob: User):
-    sys_id = create(api(bob), name="a", rank=1)
+    sys_id = create_device(api(bob), name="a", rank=1)
     api(bob).patch(f"device/{sys_id}", {"rank": 2})
     newest, oldest = history_of(bob, sys_id)
     assert newest["operation"] == "update" and newest["fields"] == {"rank": {"old": 1, "new": 2}}
@@ -245,20 +245,20 @@ def test_history_lists_the_newest_change_first(readable_device: Table, bob: User
 
 
 def test_history_pages_are_linked(readable_device: Table, bob: User):
-    sys_id = create(api(bob), name="a")
+    sys_id = create_device(api(bob), name="a")
     for rank in range(4):
         api(bob).patch(f"device/{sys_id}", {"rank": rank})
-    first = api(bob).get(f"device/{sys_id}/history", limit=3)
-    next_url = first["Link"][1:].partition(">")[0]
-    second = api(bob).get("/" + next_url.split("/", 3)[3])
-    assert [entry["sys_version"] for entry in [*data_of(first), *data_of(second)]] == [4, 3, 2, 1, 0]
-    assert "Link" not in second
+    first_page = api(bob).get(f"device/{sys_id}/history", limit=3)
+    next_url = first_page["Link"][1:].partition(">")[0]
+    second_page = api(bob).get("/" + next_url.split("/", 3)[3])
+    assert [entry["sys_version"] for entry in [*data_of(first_page), *data_of(second_page)]] == [4, 3, 2, 1, 0]
+    assert "Link" not in second_page
 
 
 def test_history_omits_columns_that_are_not_always_readable(readable_device: Table, bob: User):
     rule("read", "device", "rank", condition="rank<5")
     rule("read", "device", "story", roles=["itil"])
-    sys_id = create(api(bob), name="a", rank=1)
+    sys_id = create_device(api(bob), name="a", rank=1)
     query_rows("UPDATE records.device SET story = 'x' WHERE sys_id = %s", sys_id)
     api(bob).patch(f"device/{sys_id}", {"rank": 2})
     assert [entry["fields"] for entry in history_of(bob, sys_id)] == [{"name": {"old": None, "new": "a"}}]
@@ -266,15 +266,15 @@ def test_history_omits_columns_that_are_not_always_readable(readable_device: Tab
 
 def test_history_of_a_hidden_record_is_like_that_of_a_missing_one(device: Table, bob: User):
     rule("read", "device", condition="rank<5")
-    sys_id = create(api(bob), name="a", rank=4)
+    sys_id = create_device(api(bob), name="a", rank=4)
     api(bob).patch(f"device/{sys_id}", {"rank": 9})
-    responses = [api(bob).get(f"device/{missing}/history") for missing in (sys_id, "0" * 18, "NONE")]
+    responses = [api(bob).get(f"device/{record_id}/history") for record_id in (sys_id, "0" * 18, "NONE")]
     assert [response.status_code for response in responses] == [404] * 3
     assert len({response.content for response in responses}) == 1
 
 
 def test_recreated_column_has_no_history(readable_device: Table, bob: User):
-    sys_id = create(api(bob), name="a", rank=1)
+    sys_id = create_device(api(bob), name="a", rank=1)
     Column.objects.get(table=readable_device, name="rank").delete()
     field("device", "rank", "integer")
     assert [list(entry["fields"]) for entry in history_of(bob, sys_id)] == [["name"]]

@@ -45,16 +45,16 @@ def changes_of(sys_id: str) -> list[Change]:
 
 def values_by_name(values: dict[str, Any], table_name: str = "device") -> dict[str, Any]:
     """Replace column ids with column names."""
-    names = dict(Column.objects.filter(table__name=table_name).values_list("sys_id", "name"))
-    return {names.get(key, key): value for key, value in values.items()}
+    names_by_id = dict(Column.objects.filter(table__name=table_name).values_list("sys_id", "name"))
+    return {names_by_id.get(column_id, column_id): value for column_id, value in values.items()}
 
 
-def create(bob: User, **values: Any) -> str:
-    return str(data_of(api(bob).post("device", values))[0]["sys_id"])
+def create_device(user: User, **values: Any) -> str:
+    return str(data_of(api(user).post("device", values))[0]["sys_id"])
 
 
 def test_creation_logs_the_values_of_the_record(device: Table, bob: User, each_write_path: None):
-    sys_id = create(bob, name="Lamp", seen_at="2026-01-02 03:04:05")
+    sys_id = create_device(bob, name="Lamp", seen_at="2026-01-02 03:04:05")
     (change,) = changes_of(sys_id)
     assert (change.table_key, change.version, change.operation) == (device.pk, 0, "create")
     assert change.changed_by == bob.pk and abs(datetime.now(UTC) - change.at) < timedelta(minutes=1)
@@ -66,7 +66,7 @@ def test_creation_logs_the_values_of_the_record(device: Table, bob: User, each_w
 
 
 def test_update_logs_old_and_new_values(device: Table, bob: User, each_write_path: None):
-    sys_id = create(bob, name="Lamp")
+    sys_id = create_device(bob, name="Lamp")
     api(bob).patch(f"device/{sys_id}", {"name": "Light", "rank": 8})
     change = changes_of(sys_id)[-1]
     assert (change.version, change.operation, change.changed_by) == (1, "update", bob.pk)
@@ -75,14 +75,14 @@ def test_update_logs_old_and_new_values(device: Table, bob: User, each_write_pat
 
 
 def test_unchanged_and_refused_writes_log_nothing(device: Table, bob: User, each_write_path: None):
-    sys_id = create(bob, name="Lamp")
+    sys_id = create_device(bob, name="Lamp")
     for body in ({"name": "Lamp"}, {"rank": "many"}, {"other": "0" * 18}, {"none": 1}):
         api(bob).patch(f"device/{sys_id}", body)
     assert len(changes_of(sys_id)) == 1
 
 
 def test_cleared_values_are_not_among_the_new_values(device: Table, bob: User):
-    sys_id = create(bob, name="Lamp", data={"a": None})
+    sys_id = create_device(bob, name="Lamp", data={"a": None})
     api(bob).put(f"device/{sys_id}", {"rank": 7})
     change = changes_of(sys_id)[-1]
     assert values_by_name(change.old_values) == {"name": "Lamp", "data": {"a": None}}
@@ -90,36 +90,36 @@ def test_cleared_values_are_not_among_the_new_values(device: Table, bob: User):
 
 
 def test_deletion_logs_every_value(device: Table, bob: User):
-    sys_id = create(bob, name="Lamp", story="<p>Long <b>ago</b></p>")
+    sys_id = create_device(bob, name="Lamp", story="<p>Long <b>ago</b></p>")
     assert api(bob).delete(f"device/{sys_id}").status_code == 200
     change = changes_of(sys_id)[-1]
     old_values = values_by_name(change.old_values)
     assert (change.operation, change.changed_by, change.new_values) == ("delete", bob.pk, {})
     assert old_values["name"] == "Lamp" and old_values["rank"] == 7 and old_values["sys_created_by"] == bob.pk
-    story = Column.objects.get(table=device, name="story")
-    assert (old_values["story"], old_values[f"P{story.pk}"]) == ("<p>Long <b>ago</b></p>", "Long ago")
+    story_column = Column.objects.get(table=device, name="story")
+    assert (old_values["story"], old_values[f"P{story_column.pk}"]) == ("<p>Long <b>ago</b></p>", "Long ago")
 
 
 def test_secrets_are_never_logged(device: Table, bob: User):
-    sys_id = create(bob, name="Lamp", pin="1234-secret")
+    sys_id = create_device(bob, name="Lamp", pin="1234-secret")
     api(bob).patch(f"device/{sys_id}", {"pin": "5678-secret"})
     api(bob).delete(f"device/{sys_id}")
     changes = changes_of(sys_id)
-    pin = Column.objects.get(table=device, name="pin")
+    pin_column = Column.objects.get(table=device, name="pin")
     assert [change.operation for change in changes] == ["create", "update", "delete"]
-    assert all(pin.pk not in {**change.old_values, **change.new_values} for change in changes)
+    assert all(pin_column.pk not in {**change.old_values, **change.new_values} for change in changes)
     assert "secret" not in str([(change.old_values, change.new_values) for change in changes])
 
 
 @pytest.mark.parametrize("column", ["name", "story", "data"])
 def test_long_values_are_truncated_and_hashed(device: Table, bob: User, each_write_path: None, column: str):
     long_text = "ä" * 1_001
-    sys_id = create(bob, **{column: {"text": long_text} if column == "data" else long_text})
-    stored = f'{{"text": "{long_text}"}}' if column == "data" else long_text
+    sys_id = create_device(bob, **{column: {"text": long_text} if column == "data" else long_text})
+    stored_text = f'{{"text": "{long_text}"}}' if column == "data" else long_text
     new_values = values_by_name(changes_of(sys_id)[0].new_values)
-    key = Column.objects.get(table=device, name=column).pk
-    assert new_values[column] == stored[:1_000]
-    assert new_values[f"{key}#sha256"] == hashlib.sha256(stored.encode()).hexdigest()
+    column_id = Column.objects.get(table=device, name=column).pk
+    assert new_values[column] == stored_text[:1_000]
+    assert new_values[f"{column_id}#sha256"] == hashlib.sha256(stored_text.encode()).hexdigest()
 
 
 def test_write_to_a_child_record_logs_one_row_for_all_its_tables(device: Table, bob: User):
@@ -134,9 +134,9 @@ def test_write_to_a_child_record_logs_one_row_for_all_its_tables(device: Table, 
     assert [(change.table_key, change.operation, change.version) for change in changes] == [
         (phone.pk, "create", 0), (phone.pk, "update", 1), (phone.pk, "update", 2), (phone.pk, "delete", 2)
     ]  # fmt: skip
-    line = Column.objects.get(table=phone, name="line").pk
-    assert (changes[2].old_values[line], changes[2].new_values[line]) == ("17", "18")
-    assert changes[3].old_values[line] == "18" and values_by_name(changes[3].old_values)["rank"] == 9
+    line_id = Column.objects.get(table=phone, name="line").pk
+    assert (changes[2].old_values[line_id], changes[2].new_values[line_id]) == ("17", "18")
+    assert changes[3].old_values[line_id] == "18" and values_by_name(changes[3].old_values)["rank"] == 9
 
 
 def test_writes_to_product_tables_are_logged_without_secrets(alice: User):
@@ -145,12 +145,12 @@ def test_writes_to_product_tables_are_logged_without_secrets(alice: User):
     sys_id = data_of(caller.post("user", body))[0]["sys_id"]
     caller.patch(f"user/{sys_id}", {"first_name": "Zoé"})
     caller.delete(f"user/{sys_id}")
-    created, updated, deleted = changes_of(sys_id)
-    assert {change.table_key for change in (created, updated, deleted)} == {"user"}
-    assert created.new_values["login"] == "zoe" and created.changed_by == alice.pk
-    assert (updated.old_values, updated.new_values) == ({"first_name": "Zoe"}, {"first_name": "Zoé"})
-    assert deleted.old_values["first_name"] == "Zoé"
-    assert all("password" not in {**change.old_values, **change.new_values} for change in (created, updated, deleted))
+    creation, update, deletion = changes_of(sys_id)
+    assert {change.table_key for change in (creation, update, deletion)} == {"user"}
+    assert creation.new_values["login"] == "zoe" and creation.changed_by == alice.pk
+    assert (update.old_values, update.new_values) == ({"first_name": "Zoe"}, {"first_name": "Zoé"})
+    assert deletion.old_values["first_name"] == "Zoé"
+    assert all("password" not in {**change.old_values, **change.new_values} for change in (creation, update, deletion))
 
 
 def test_saving_some_columns_of_a_product_record_logs_only_these(db: Any):
@@ -167,14 +167,14 @@ def test_write_does_not_lock_a_hidden_record(device: Table, bob: User):
     field("box", "name")
     rule("read", "box", condition="name!=Secret")
     rule("write", "box")
-    hidden = record("box", name="Secret")
-    api(bob).patch(f"box/{hidden}", {"name": "x"})
-    assert query_rows("SELECT xmax::text FROM records.box WHERE sys_id = %s", hidden) == [("0",)]
+    hidden_id = record("box", name="Secret")
+    api(bob).patch(f"box/{hidden_id}", {"name": "x"})
+    assert query_rows("SELECT xmax::text FROM records.box WHERE sys_id = %s", hidden_id) == [("0",)]
 
 
 def test_partitions_are_created_in_advance(db: Any):
-    names = {name for (name,) in query_rows(change_partitions.MONTHLY_PARTITIONS)}
-    assert len(names) >= 3 and f"sys_change_{datetime.now(UTC):%Y_%m}" in names
+    partition_names = {name for (name,) in query_rows(change_partitions.MONTHLY_PARTITIONS)}
+    assert len(partition_names) >= 3 and f"sys_change_{datetime.now(UTC):%Y_%m}" in partition_names
     assert query_rows("SELECT count(*) FROM sys_change_other") == [(0,)]
 
 

@@ -63,11 +63,11 @@ def test_deferred_record_does_not_wait_after_the_clock_was_set_back(bob: User):
 
 @pytest.mark.parametrize("hours", [-25, 25], ids=["behind", "ahead"])
 def test_response_is_stored_for_a_day_despite_wrong_host_clocks(bob: User, hours: int):
-    key = {"Idempotency-Key": "one"}
-    first_response = api(bob).post("device", {"name": "a"}, headers=key)
+    headers = {"Idempotency-Key": "one"}
+    first_response = api(bob).post("device", {"name": "a"}, headers=headers)
     with shifted_host_clock(hours):
         tasks.forget_answers()
-        assert api(bob).post("device", {"name": "a"}, headers=key).content == first_response.content
+        assert api(bob).post("device", {"name": "a"}, headers=headers).content == first_response.content
     assert row_count("device") == 1
     with shifted_host_clock(hours):
         data_of(api(bob).post("device", {"name": "b"}, headers={"Idempotency-Key": "two"}))

@@ -28,47 +28,47 @@ def lamp(device: Table) -> str:
 
 
 def test_comment_is_returned_to_readers_of_the_record(lamp: str, alice: User, bob: User):
-    created = data_of(api(bob).post(f"device/{lamp}/comments", {"text": "Hello @alice, not b@alice.example"}))
-    read = data_of(api(alice).get(f"device/{lamp}/comments"))
+    created_comments = data_of(api(bob).post(f"device/{lamp}/comments", {"text": "Hello @alice, not b@alice.example"}))
+    listed_comments = data_of(api(alice).get(f"device/{lamp}/comments"))
 
-    assert created == read and len(read) == 1
-    assert read[0]["text"].startswith("Hello") and read[0]["sys_created_by"] == bob.pk
-    assert read[0]["mentions"] == [alice.pk]
+    assert created_comments == listed_comments and len(listed_comments) == 1
+    assert listed_comments[0]["text"].startswith("Hello") and listed_comments[0]["sys_created_by"] == bob.pk
+    assert listed_comments[0]["mentions"] == [alice.pk]
 
 
 def test_comments_are_paginated_newest_first(lamp: str, bob: User):
     for number in range(3):
         api(bob).post(f"device/{lamp}/comments", {"text": str(number)})
-    first = api(bob).get(f"device/{lamp}/comments", limit=2)
-    next_url = urlsplit(next_page_url(first))
-    second = api(bob).get(f"{next_url.path}?{next_url.query}")
+    first_page = api(bob).get(f"device/{lamp}/comments", limit=2)
+    next_url = urlsplit(next_page_url(first_page))
+    second_page = api(bob).get(f"{next_url.path}?{next_url.query}")
 
-    assert [entry["text"] for entry in data_of(first)] == ["2", "1"]
-    assert [entry["text"] for entry in data_of(second)] == ["0"] and "Link" not in second
+    assert [entry["text"] for entry in data_of(first_page)] == ["2", "1"]
+    assert [entry["text"] for entry in data_of(second_page)] == ["0"] and "Link" not in second_page
 
 
 def test_unreadable_and_missing_records_get_the_same_404(device: Table, bob: User):
     rule("read", "device", condition="name=a")
-    hidden = record("device", name="b")
-    Comment(table_key=device.pk, record_id=hidden, text="secret").save()
+    hidden_id = record("device", name="b")
+    Comment(table_key=device.pk, record_id=hidden_id, text="secret").save()
     for method in ("get", "post"):
-        hidden_response, missing = [
+        hidden_response, missing_response = [
             getattr(api(bob), method)(f"device/{sys_id}/comments", *([{"text": "a"}] if method == "post" else []))
-            for sys_id in (hidden, "0" * 18)
+            for sys_id in (hidden_id, "0" * 18)
         ]
-        assert hidden_response.status_code == missing.status_code == 404
-        assert hidden_response.content == missing.content
+        assert hidden_response.status_code == missing_response.status_code == 404
+        assert hidden_response.content == missing_response.content
 
 
 def test_only_authors_change_comments_but_administrators_can_delete_them(lamp: str, alice: User, bob: User):
     path = f"device/{lamp}/comments"
-    own, other = (data_of(api(bob).post(path, {"text": text}))[0]["sys_id"] for text in ("a", "b"))
+    first_id, second_id = (data_of(api(bob).post(path, {"text": text}))[0]["sys_id"] for text in ("a", "b"))
 
-    assert data_of(api(bob).patch(f"{path}/{own}", {"text": "c"}))[0]["text"] == "c"
-    assert error_of(api(alice).patch(f"{path}/{own}", {"text": "d"}))[:2] == (403, "access_denied")
-    assert data_of(api(alice).delete(f"{path}/{other}")) == [{"sys_id": other}]
-    assert data_of(api(bob).delete(f"{path}/{own}")) == [{"sys_id": own}]
-    assert error_of(api(bob).delete(f"{path}/{own}"))[:2] == (404, "record_not_found")
+    assert data_of(api(bob).patch(f"{path}/{first_id}", {"text": "c"}))[0]["text"] == "c"
+    assert error_of(api(alice).patch(f"{path}/{first_id}", {"text": "d"}))[:2] == (403, "access_denied")
+    assert data_of(api(alice).delete(f"{path}/{second_id}")) == [{"sys_id": second_id}]
+    assert data_of(api(bob).delete(f"{path}/{first_id}")) == [{"sys_id": first_id}]
+    assert error_of(api(bob).delete(f"{path}/{first_id}"))[:2] == (404, "record_not_found")
 
 
 def test_without_a_rule_only_administrators_can_comment(lamp: str, alice: User, bob: User):
@@ -118,9 +118,9 @@ def test_only_readable_users_are_mentioned(lamp: str, alice: User, bob: User):
     Rule.objects.filter(table__name="user").delete()
     rule("read", "user", condition="login=bob")
 
-    created = data_of(api(bob).post(f"device/{lamp}/comments", {"text": "@alice @bob @nobody"}))
+    comments = data_of(api(bob).post(f"device/{lamp}/comments", {"text": "@alice @bob @nobody"}))
 
-    assert created[0]["mentions"] == [bob.pk]
+    assert comments[0]["mentions"] == [bob.pk]
 
 
 def test_comments_of_a_deleted_record_are_kept_as_long_as_its_log_entry(device: Table, alice: User):
@@ -128,12 +128,12 @@ def test_comments_of_a_deleted_record_are_kept_as_long_as_its_log_entry(device: 
     api(alice).post("device", {"sys_id": lamp, "name": "Lamp"})
     api(alice).post(f"device/{lamp}/comments", {"text": "a"})
     api(alice).delete(f"device/{lamp}")
-    entry = DeletionLogEntry.objects.get(record_id=lamp)
+    log_entry = DeletionLogEntry.objects.get(record_id=lamp)
     imported_id = data_of(api(alice).post("device", {"sys_id": lamp, "name": "another"}))[0]["sys_id"]
 
     assert imported_id == lamp and data_of(api(alice).get(f"device/{lamp}/comments")) == []
-    assert Comment.objects.get().deletion_id == entry.pk
-    DeletionLogEntry.objects.filter(pk=entry.pk)._raw_delete("default")
+    assert Comment.objects.get().deletion_id == log_entry.pk
+    DeletionLogEntry.objects.filter(pk=log_entry.pk)._raw_delete("default")
     assert not Comment.objects.exists()
 
 
@@ -146,9 +146,9 @@ def test_comments_of_a_record_are_the_same_in_all_tables_of_its_family(device: T
 
 
 def test_administration_has_no_list_of_comments(as_alice: Client):
-    content = as_alice.get("/admin/tableapi/table/?q=sys_comment").content.decode()
+    page = as_alice.get("/admin/tableapi/table/?q=sys_comment").content.decode()
 
-    assert "sys_comment" in content and "Show records" not in content
+    assert "sys_comment" in page and "Show records" not in page
 
 
 def test_openapi_document_has_no_table_of_comments(as_alice: Client):

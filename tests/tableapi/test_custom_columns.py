@@ -73,20 +73,20 @@ def test_paths_and_rules_of_a_designed_table_can_use_the_column(alice: User, bob
 
 
 def test_change_is_logged_in_one_row_and_increments_the_version(alice: User, bob: User, badge: Column):
-    version = bob.refreshed().sys_version
+    version_before = bob.refreshed().sys_version
     api(alice).patch(f"user/{bob.pk}", {"x_badge": "B7", "phone": "1"})
-    operation, changed_version, old_values, new_values = last_change(bob.pk)
+    operation, logged_version, old_values, new_values = last_change(bob.pk)
 
-    assert (operation, changed_version) == ("update", version + 1)
+    assert (operation, logged_version) == ("update", version_before + 1)
     assert '"B7"' in str(new_values).replace("'", '"') and badge.pk in new_values and badge.pk not in old_values
     (entry,) = data_of(api(alice).get(f"/rest/v1/table/user/{bob.pk}/history"))[:1]
     assert entry["fields"] == {"x_badge": {"old": None, "new": "B7"}, "phone": {"old": None, "new": "1"}}
 
     api(alice).patch(f"user/{bob.pk}", {"x_badge": "B7"})
-    assert bob.refreshed().sys_version == version + 1, "an equal value changes nothing"
+    assert bob.refreshed().sys_version == version_before + 1, "an equal value changes nothing"
 
 
-def test_only_a_rule_for_the_column_lets_others_write_it(alice: User, bob: User, carl: User):
+def test_writing_the_column_requires_a_rule_for_it(alice: User, bob: User, carl: User):
     for operation in ("read", "write", "create"):
         rule(operation, "user", roles=["desk"])
         rule(operation, "user", "*", roles=["desk"])
@@ -110,7 +110,7 @@ def test_column_rule_hides_values(alice: User, bob: User):
     assert rows == [{"login": "bob", "x_badge": "B"}]
 
 
-PATHS_THAT_COULD_REVEAL = (
+PATHS_THAT_USE_THE_COLUMN = (
     "/rest/v1/table/user?sysparm_fields=login,x_badge&sysparm_query=ORDERBYx_badge",
     "/rest/v1/table/user?sysparm_fields=login&sysparm_query=x_badge=17",
     "/rest/v1/table/user?sysparm_fields=login&sysparm_query=x_badgeNOT IN17^ORDERBYlogin",
@@ -131,15 +131,15 @@ def test_hidden_values_change_no_response(alice: User, bob: User, carl: User):
         api(alice).patch(f"user/{owner.pk}", {"x_badge": owner.login})
 
     def responses() -> list[Any]:
-        return [(response.status_code, response.content) for response in map(api(bob).get, PATHS_THAT_COULD_REVEAL)]
+        return [(response.status_code, response.content) for response in map(api(bob).get, PATHS_THAT_USE_THE_COLUMN)]
 
-    before = responses()
-    assert [body for status, body in before if status != 200] == [] and b"alice" in before[0][1]
+    responses_before = responses()
+    assert [body for status, body in responses_before if status != 200] == [] and b"alice" in responses_before[0][1]
     query_rows("UPDATE records.\"user\" SET x_badge = '17' WHERE sys_id = %s", carl.pk)
     query_rows('UPDATE records."user" SET x_badge = NULL WHERE sys_id = %s', alice.pk)
-    assert responses() == before
+    assert responses() == responses_before
     query_rows("UPDATE records.\"user\" SET x_badge = 'other' WHERE sys_id = %s", bob.pk)
-    assert responses() != before
+    assert responses() != responses_before
 
 
 def test_unique_column_refuses_duplicates_and_can_be_an_upsert_key(alice: User, bob: User, carl: User):
@@ -148,41 +148,41 @@ def test_unique_column_refuses_duplicates_and_can_be_an_upsert_key(alice: User, 
 
     path = "/rest/v1/upsert/user?sysparm_key=x_badge"
     assert data_of(api(alice).post(path, {"x_badge": "b7", "phone": "9"}))[0]["sys_id"] == bob.pk
-    created = api(alice).post(path, {"x_badge": "N1", "login": "new"})
-    assert created.status_code == 201 and data_of(created)[0]["x_badge"] == "N1"
+    response = api(alice).post(path, {"x_badge": "N1", "login": "new"})
+    assert response.status_code == 201 and data_of(response)[0]["x_badge"] == "N1"
 
 
 def test_values_are_deleted_and_restored_with_the_record(alice: User, bob: User):
     field("user", "x_boss", target="user")
     field("user", "x_skills", "list", target="company")
     field("user", "x_data", "json")
-    company = data_of(api(alice).post("company", {"name": "One"}))[0]["sys_id"]
-    values = {"x_badge": "B7", "x_boss": alice.pk, "x_skills": [company], "x_data": {"a": 1}}
-    created = data_of(api(alice).post("user", {"login": "gone", **values}))[0]
-    assert api(alice).delete(f"user/{created['sys_id']}").status_code == 200
+    company_id = data_of(api(alice).post("company", {"name": "One"}))[0]["sys_id"]
+    values = {"x_badge": "B7", "x_boss": alice.pk, "x_skills": [company_id], "x_data": {"a": 1}}
+    created_user = data_of(api(alice).post("user", {"login": "gone", **values}))[0]
+    assert api(alice).delete(f"user/{created_user['sys_id']}").status_code == 200
     assert query_rows('SELECT count(*) FROM records."user" WHERE x_badge = %s', "B7") == [(0,)]
-    assert api(alice).delete(f"company/{company}").status_code == 200
+    assert api(alice).delete(f"company/{company_id}").status_code == 200
 
-    entry = DeletionLogEntry.objects.get(record_id=created["sys_id"])
+    entry = DeletionLogEntry.objects.get(record_id=created_user["sys_id"])
     assert entry.payload["x_badge"] == "B7"
-    restored = data_of(api(alice).post(f"/rest/v1/restore/{entry.pk}"))[0]
+    restoration = data_of(api(alice).post(f"/rest/v1/restore/{entry.pk}"))[0]
 
-    assert restored["lost_references"] == ["x_skills"]
-    user = data_of(api(alice).get(f"user/{created['sys_id']}"))[0]
+    assert restoration["lost_references"] == ["x_skills"]
+    user = data_of(api(alice).get(f"user/{created_user['sys_id']}"))[0]
     assert (user["x_badge"], user["x_boss"]["value"], user["x_data"]) == ("B7", alice.pk, {"a": 1})
 
 
 def test_references_are_emptied_when_their_target_is_deleted(alice: User, bob: User):
     field("user", "x_firm", target="company")
     field("user", "x_firms", "list", target="company")
-    company = data_of(api(alice).post("company", {"name": "One"}))[0]["sys_id"]
-    api(alice).patch(f"user/{bob.pk}", {"x_firm": company, "x_firms": [company]})
+    company_id = data_of(api(alice).post("company", {"name": "One"}))[0]["sys_id"]
+    api(alice).patch(f"user/{bob.pk}", {"x_firm": company_id, "x_firms": [company_id]})
 
-    assert api(alice).delete(f"company/{company}").status_code == 200
+    assert api(alice).delete(f"company/{company_id}").status_code == 200
 
-    assert DeletionLogEntry.objects.get(record_id=company).emptied_references == 2
-    record_after = data_of(api(alice).get(f"user/{bob.pk}"))[0]
-    assert (record_after["x_firm"], record_after["x_firms"]) == (None, None)
+    assert DeletionLogEntry.objects.get(record_id=company_id).emptied_references == 2
+    user_after = data_of(api(alice).get(f"user/{bob.pk}"))[0]
+    assert (user_after["x_firm"], user_after["x_firms"]) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -200,15 +200,15 @@ def test_references_are_emptied_when_their_target_is_deleted(alice: User, bob: U
 )
 def test_unsupported_options_are_refused(table_name: str, values: dict[str, Any], field_name: str):
     options = {"name": "x_floor", "type": "string", **values}
-    with pytest.raises(ValidationError) as refused:
+    with pytest.raises(ValidationError) as exc_info:
         field(table_name, options.pop("name"), options.pop("type"), **options)
-    assert field_name in refused.value.message_dict
+    assert field_name in exc_info.value.message_dict
 
 
 def test_product_columns_cannot_be_changed(alice: User):
-    login = Column.objects.get(table__name="user", name="login")
-    assert errors_of(api(alice).patch(f"sys_db_column/{login.pk}", {"max_length": 5}))[0][0] == 422
-    assert api(alice).delete(f"sys_db_column/{login.pk}").status_code in (409, 422)
+    login_column = Column.objects.get(table__name="user", name="login")
+    assert errors_of(api(alice).patch(f"sys_db_column/{login_column.pk}", {"max_length": 5}))[0][0] == 422
+    assert api(alice).delete(f"sys_db_column/{login_column.pk}").status_code in (409, 422)
 
 
 def test_upgrade_keeps_the_column_and_deletion_drops_it(alice: User, badge: Column):
@@ -224,8 +224,8 @@ def test_upgrade_keeps_the_column_and_deletion_drops_it(alice: User, badge: Colu
 def test_column_can_have_choices(alice: User, bob: User):
     field("user", "x_shift", choices={"d": "Day", "n": "Night"})
     assert error_of(api(alice).patch(f"user/{bob.pk}", {"x_shift": "x"}))[0] == 422
-    shown = data_of(api(alice).patch(f"user/{bob.pk}", {"x_shift": "n"}, display_value="true"))[0]
-    assert shown["x_shift"] == "Night"
+    updated_user = data_of(api(alice).patch(f"user/{bob.pk}", {"x_shift": "n"}, display_value="true"))[0]
+    assert updated_user["x_shift"] == "Night"
 
 
 def test_bulk_changes_can_filter_by_the_column(alice: User, bob: User, carl: User):
@@ -239,16 +239,16 @@ def test_sign_in_stores_valid_values_and_reports_the_others(bob: User, carl: Use
     field("user", "x_floor", "integer")
     field("user", "x_boss", target="user")
     custom_columns.save(carl, {"x_badge": "taken"})
-    version = bob.refreshed().sys_version
+    version_before = bob.refreshed().sys_version
 
-    notes = custom_columns.save(
+    messages = custom_columns.save(
         bob, {"x_badge": "TAKEN", "x_floor": "3", "x_boss": "nobody", "x_unknown": 1, "phone": "1"}
     )
 
-    assert [note.split()[0] for note in notes] == ["x_boss", "x_badge"]
+    assert [message.split()[0] for message in messages] == ["x_boss", "x_badge"]
     assert query_rows('SELECT x_floor, x_badge FROM records."user" WHERE sys_id = %s', bob.pk) == [(3, None)]
-    assert bob.refreshed().sys_version == version + 1 and bob.refreshed().phone == ""
-    assert custom_columns.save(bob, {"x_floor": 3}) == [] and bob.refreshed().sys_version == version + 1
+    assert bob.refreshed().sys_version == version_before + 1 and bob.refreshed().phone == ""
+    assert custom_columns.save(bob, {"x_floor": 3}) == [] and bob.refreshed().sys_version == version_before + 1
 
 
 def test_sign_in_with_an_empty_list_or_text_clears_the_value(bob: User):
@@ -280,8 +280,8 @@ def test_condition_on_the_column_needs_no_outer_join(alice: User, badge: Column)
 
 def test_change_beyond_the_logged_part_of_a_value_is_in_the_history(alice: User, bob: User):
     field("user", "x_note", "text")
-    for end in ("1", "2"):
-        api(alice).patch(f"user/{bob.pk}", {"x_note": "é" * 1_500 + end})
+    for last_character in ("1", "2"):
+        api(alice).patch(f"user/{bob.pk}", {"x_note": "é" * 1_500 + last_character})
     (entry,) = data_of(api(alice).get(f"user/{bob.pk}/history"))[:1]
     assert entry["fields"]["x_note"]["is_cut"] is True and set(entry["fields"]) == {"x_note"}
 

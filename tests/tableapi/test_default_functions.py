@@ -1,4 +1,4 @@
-"""Functions as defaults: the current time, a relative day, the current user, the next number."""
+"""Functions as default values: the current time, a relative day, the current user, the next number."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -54,14 +54,14 @@ def fields_with_defaults(record: dict[str, Any]) -> dict[str, Any]:
 
 def test_new_record_gets_the_defaults(device: Table, alice: User, bob: User):
     for user in (alice, bob):
-        created = data_of(api(user).post("device?sysparm_exclude_reference_link=1", {"name": "a"}))[0]
-        assert fields_with_defaults(created) == expected_defaults(user)
+        created_record = data_of(api(user).post("device?sysparm_exclude_reference_link=1", {"name": "a"}))[0]
+        assert fields_with_defaults(created_record) == expected_defaults(user)
 
 
 def test_sent_values_take_precedence(device: Table, alice: User, bob: User):
-    sent = {"at": "2020-01-01 00:00:00", "day": None, "due": "2020-01-01", "until": None, "owner": alice.pk}
+    values = {"at": "2020-01-01 00:00:00", "day": None, "due": "2020-01-01", "until": None, "owner": alice.pk}
 
-    assert fields_with_defaults(data_of(api(bob).post("device?sysparm_exclude_reference_link=1", sent))[0]) == sent
+    assert fields_with_defaults(data_of(api(bob).post("device?sysparm_exclude_reference_link=1", values))[0]) == values
 
 
 def test_patch_keeps_values_and_put_resets_them_to_the_defaults(device: Table, alice: User, bob: User):
@@ -80,7 +80,7 @@ def test_bulk_and_upsert_set_the_defaults(device: Table, bob: User):
     ):
         assert response.status_code == 201
     records = data_of(api(bob).get("device", exclude_reference_link=1))
-    assert [fields_with_defaults(item) for item in records] == [expected_defaults(bob)] * 3
+    assert [fields_with_defaults(row) for row in records] == [expected_defaults(bob)] * 3
 
 
 def test_deferred_record_has_the_defaults_of_its_request(bob: User):
@@ -92,8 +92,8 @@ def test_deferred_record_has_the_defaults_of_its_request(bob: User):
     with patch.object(context, "now", lambda: NOW + timedelta(days=1)):
         deferred_records.create_due_records()
 
-    (created,) = data_of(api(bob).get("plan", exclude_reference_link=1))
-    assert (created["at"], created["owner"]) == ("2026-03-02 08:30:15", bob.pk)
+    (created_record,) = data_of(api(bob).get("plan", exclude_reference_link=1))
+    assert (created_record["at"], created_record["owner"]) == ("2026-03-02 08:30:15", bob.pk)
 
 
 def test_defaults_bypass_column_rules_but_not_record_rules(device: Table, bob: User):
@@ -107,7 +107,7 @@ def test_defaults_bypass_column_rules_but_not_record_rules(device: Table, bob: U
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"),
+    ("type_or_target", "default_value"),
     [
         ("datetime", "javascript:gs.nothing()"),
         ("datetime", "javascript:gs.daysAgo()"),
@@ -118,13 +118,13 @@ def test_defaults_bypass_column_rules_but_not_record_rules(device: Table, bob: U
         ("company", "javascript:gs.getUserID()"),
     ],
 )
-def test_unsuitable_function_is_refused(kind: str, text: str, db: None):
+def test_unsuitable_function_is_refused(type_or_target: str, default_value: str, db: None):
     table("device")
-    is_reference = kind in ("user", "company")
-    options: dict[str, Any] = {"target": kind} if is_reference else {"type_name": kind}
-    with pytest.raises(ValidationError) as error:
-        field("device", "it", **options, default_value=text)
-    assert set(error.value.message_dict) == {"default_value"}
+    is_reference = type_or_target in ("user", "company")
+    options: dict[str, Any] = {"target": type_or_target} if is_reference else {"type_name": type_or_target}
+    with pytest.raises(ValidationError) as exc_info:
+        field("device", "it", **options, default_value=default_value)
+    assert set(exc_info.value.message_dict) == {"default_value"}
 
 
 def test_function_in_a_text_column_is_plain_text(bob: User):
@@ -136,9 +136,9 @@ def test_function_in_a_text_column_is_plain_text(bob: User):
 
 
 def test_task_records_when_and_by_whom_it_was_opened(alice: User):
-    created = data_of(api(alice).post("task?sysparm_exclude_reference_link=1", {"short_description": "a"}))[0]
+    created_task = data_of(api(alice).post("task?sysparm_exclude_reference_link=1", {"short_description": "a"}))[0]
 
-    assert (created["opened_at"], created["opened_by"]) == ("2026-03-02 08:30:15", alice.pk)
+    assert (created_task["opened_at"], created_task["opened_by"]) == ("2026-03-02 08:30:15", alice.pk)
 
 
 def test_existing_task_table_gets_the_defaults_unless_it_was_changed(db: None):
@@ -163,23 +163,23 @@ def test_text_column_gets_the_next_number(alice: User, is_deferred: bool, is_ext
     open_table("part")
     if is_extended:
         table("small_part", parent="part", deferred_create=is_deferred)
-    name = "small_part" if is_extended else "part"
+    table_name = "small_part" if is_extended else "part"
 
-    first, second = (data_of(api(alice).post(name, body))[0] for body in ({}, {"copy": "own"}))
+    first_part, second_part = (data_of(api(alice).post(table_name, body))[0] for body in ({}, {"copy": "own"}))
 
-    assert first["number"] == first["label"] == first["copy"] == "PRT0000001"
-    assert (second["number"], second["label"], second["copy"]) == ("PRT0000002", "PRT0000002", "own")
-    bulk = data_of(api(alice).post(f"/rest/v1/bulk/{name}", [{}, {"label": "x"}]))
+    assert first_part["number"] == first_part["label"] == first_part["copy"] == "PRT0000001"
+    assert (second_part["number"], second_part["label"], second_part["copy"]) == ("PRT0000002", "PRT0000002", "own")
+    bulk_entries = data_of(api(alice).post(f"/rest/v1/bulk/{table_name}", [{}, {"label": "x"}]))
     if not is_deferred:
-        shown = [data_of(api(alice).get(f"{name}/{row['sys_id']}"))[0] for row in bulk]
-        assert [record["label"] for record in shown] == ["PRT0000003", "x"]
-        changed = data_of(api(alice).put(f"{name}/{second['sys_id']}", {"label": "L"}))[0]
-        assert (changed["label"], changed["copy"]) == ("L", "PRT0000002")
-        imported = data_of(api(alice).post(f"{name}?sysparm_import=1", {"number": "PRT0000100"}))[0]
-        assert imported["label"] == imported["copy"] == "PRT0000100"
+        bulk_records = [data_of(api(alice).get(f"{table_name}/{row['sys_id']}"))[0] for row in bulk_entries]
+        assert [record["label"] for record in bulk_records] == ["PRT0000003", "x"]
+        replaced_record = data_of(api(alice).put(f"{table_name}/{second_part['sys_id']}", {"label": "L"}))[0]
+        assert (replaced_record["label"], replaced_record["copy"]) == ("L", "PRT0000002")
+        imported_record = data_of(api(alice).post(f"{table_name}?sysparm_import=1", {"number": "PRT0000100"}))[0]
+        assert imported_record["label"] == imported_record["copy"] == "PRT0000100"
     else:
         deferred_records.create_due_records()
-        assert data_of(api(alice).get(f"{name}/{first['sys_id']}"))[0]["label"] == "PRT0000001"
+        assert data_of(api(alice).get(f"{table_name}/{first_part['sys_id']}"))[0]["label"] == "PRT0000001"
 
 
 def test_next_number_requires_a_number_column(device: Table):
@@ -196,5 +196,5 @@ def test_next_number_requires_a_number_column(device: Table):
 def test_next_number_requires_a_number_column_of_the_same_table(alice: User):
     table("part", number_prefix="PRT")
     table("small_part", parent="part", number_prefix="SML")
-    with pytest.raises(ValidationError, match="its own number column"):
+    with pytest.raises(ValidationError, match="own number column"):
         field("small_part", "label", default_value=defaults.NEXT_NUMBER)

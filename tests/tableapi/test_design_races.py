@@ -30,7 +30,7 @@ ROOT_SYSTEM_COLUMNS = {
     *CHILD_SYSTEM_COLUMNS, "sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by", "sys_version",
     "sys_db_table_id",
 }  # fmt: skip
-REFUSALS = {400, 404, 409, 422}
+REFUSAL_STATUSES = {400, 404, 409, 422}
 
 
 @pytest.fixture
@@ -48,17 +48,17 @@ def designer(alice: User) -> ApiClient:
     return api(alice, credential="key")
 
 
-def check_database() -> None:
-    """The catalogue equals the database, and its indexes can be built."""
+def check_consistency() -> None:
+    """Check that the catalogue equals the database and that all indexes can be built."""
     tables = {row.name: row for row in Table.objects.filter(is_system=False)}
     stored_tables = {name for (name,) in query_rows("SELECT tablename FROM pg_tables WHERE schemaname = 'records'")}
     assert stored_tables == tables.keys()
     for name, row in tables.items():
         columns = list(Column.objects.filter(table=row))
-        expected = ROOT_SYSTEM_COLUMNS if row.parent is None else CHILD_SYSTEM_COLUMNS
-        expected = expected | {column.database_name for column in columns}
-        expected |= {plain_text_column_name(column.pk) for column in columns if column.column_type.is_html}
-        assert column_types_of(name).keys() == expected
+        expected_columns = ROOT_SYSTEM_COLUMNS if row.parent is None else CHILD_SYSTEM_COLUMNS
+        expected_columns = expected_columns | {column.database_name for column in columns}
+        expected_columns |= {plain_text_column_name(column.pk) for column in columns if column.column_type.is_html}
+        assert column_types_of(name).keys() == expected_columns
     sequences = {name for (name,) in query_rows("SELECT sequencename FROM pg_sequences WHERE schemaname = 'records'")}
     assert sequences == {physical_names.sequence_name(row.pk) for row in tables.values() if row.number_prefix}
     index_builder.build_indexes()
@@ -77,67 +77,67 @@ def statuses_of(jobs: Sequence[Callable[[], Any]]) -> list[int]:
 def test_same_column_added_several_times_exists_once(device: Table, designer: ApiClient):
     job = partial(designer.post, "sys_db_column", column_body(device, "colour"))
     assert sorted(statuses_of([job] * 4)) == [201, 422, 422, 422]
-    check_database()
+    check_consistency()
 
 
 def test_same_table_created_several_times_exists_once(designer: ApiClient, transactional_db: Any):
     job = partial(designer.post, "sys_db_table", {"name": "ticket", "label": "Ticket", "number_prefix": "TCK"})
     assert sorted(statuses_of([job] * 4)) == [201, 409, 409, 409]
-    check_database()
+    check_consistency()
 
 
 def test_column_deleted_several_times_is_deleted_once(device: Table, designer: ApiClient):
-    colour = field("device", "colour")
-    job = partial(designer.delete, f"sys_db_column/{colour.pk}")
+    colour_column = field("device", "colour")
+    job = partial(designer.delete, f"sys_db_column/{colour_column.pk}")
     assert sorted(statuses_of([job] * 3)) == [200, 404, 404]
-    check_database()
+    check_consistency()
 
 
-def test_column_changed_and_deleted_concurrently(device: Table, designer: ApiClient):
+def test_column_can_be_deleted_while_it_is_changed(device: Table, designer: ApiClient):
     for number in range(3):
-        colour = field("device", f"colour{number}", "text")
-        path = f"sys_db_column/{colour.pk}"
-        change, deletion, label_change = statuses_of([
+        colour_column = field("device", f"colour{number}", "text")
+        path = f"sys_db_column/{colour_column.pk}"
+        change_status, deletion_status, label_status = statuses_of([
             partial(designer.patch, path, {"type": "wysiwyg", "is_indexed": True}), partial(designer.delete, path),
             partial(designer.patch, path, {"label": "Other"}),
         ])  # fmt: skip
-        assert deletion == 200 and {change, label_change} <= {200, 404}
-    check_database()
+        assert deletion_status == 200 and {change_status, label_status} <= {200, 404}
+    check_consistency()
 
 
-def test_table_deleted_while_a_column_is_added(device: Table, designer: ApiClient):
+def test_table_can_be_deleted_while_columns_are_added(device: Table, designer: ApiClient):
     for number in range(3):
         plan = table(f"plan{number}")
-        deletion, *additions = statuses_of([
+        deletion_status, *addition_statuses = statuses_of([
             partial(designer.delete, f"sys_db_table/{plan.pk}"),
             partial(designer.post, "sys_db_column", column_body(plan, "a")),
             partial(designer.post, "sys_db_column",
                     column_body(plan, "b", type="reference", reference_table=device.pk)),
         ])  # fmt: skip
-        assert deletion == 200 and set(additions) <= {201, 422}
-    check_database()
+        assert deletion_status == 200 and set(addition_statuses) <= {201, 422}
+    check_consistency()
 
 
-def test_table_deleted_while_another_extends_or_refers_to_it(device: Table, designer: ApiClient):
+def test_table_is_either_deleted_or_used_by_another(device: Table, designer: ApiClient):
     for number in range(3):
         plan = table(f"plan{number}")
-        deletion, extension, reference = statuses_of([
+        deletion_status, extension_status, reference_status = statuses_of([
             partial(designer.delete, f"sys_db_table/{plan.pk}"),
             partial(designer.post, "sys_db_table", {"name": f"sub{number}", "label": "Sub", "parent": plan.pk}),
             partial(designer.post, "sys_db_column",
                     column_body(device, f"plan{number}", type="reference", reference_table=plan.pk)),
         ])  # fmt: skip
-        assert (deletion == 200) == ({extension, reference} == {422}) and deletion in (200, 409)
-    check_database()
+        assert deletion_status == (200 if {extension_status, reference_status} == {422} else 409)
+    check_consistency()
 
 
-def test_two_columns_become_the_display_column_concurrently(device: Table, designer: ApiClient):
-    """Each change clears the display column of the others."""
+def test_concurrent_changes_leave_one_display_column(device: Table, designer: ApiClient):
+    """Each change clears `is_display` of the other columns."""
     columns = [field("device", name) for name in ("a", "b", "c")]
     jobs = [partial(designer.patch, f"sys_db_column/{column.pk}", {"is_display": True}) for column in columns]
     assert statuses_of(jobs) == [200, 200, 200]
     assert Column.objects.filter(table=device, is_display=True).count() == 1
-    check_database()
+    check_consistency()
 
 
 def test_changes_wait_for_each_other_before_they_lock_a_record(device: Table, designer: ApiClient, monkeypatch: Any):
@@ -159,7 +159,7 @@ class RandomDesigns:
     def __init__(self, seed: int, designer: ApiClient, device: Table, lamp: str) -> None:
         self.random, self.designer, self.device, self.lamp = random.Random(seed), designer, device, lamp
 
-    def jobs(self, count: int) -> list[Callable[[], Any]]:
+    def random_jobs(self, count: int) -> list[Callable[[], Any]]:
         actions = (
             self.add_column,
             self.add_column,
@@ -221,11 +221,11 @@ class RandomDesigns:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_concurrent_random_designs(device: Table, designer: ApiClient, seed: int):
+def test_concurrent_random_designs_keep_catalogue_and_database_equal(device: Table, designer: ApiClient, seed: int):
     random_designs = RandomDesigns(seed, designer, device, record("device", name="lamp"))
     for _ in range(3):
-        threads = [run_in_thread(job) for job in random_designs.jobs(6)]
+        threads = [run_in_thread(job) for job in random_designs.random_jobs(6)]
         responses = [response for job in threads if (response := result_of(job)) is not None]
-        assert {response.status_code for response in responses} <= {200, 201, *REFUSALS}
-        check_database()
+        assert {response.status_code for response in responses} <= {200, 201, *REFUSAL_STATUSES}
+        check_consistency()
         assert data_of(designer.get("device"))

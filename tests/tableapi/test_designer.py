@@ -68,7 +68,7 @@ class TestTables:
         assert indexes_of("device").keys() == {"device_pkey", f"C{device.pk}", f"D{device.pk}"}
 
     @pytest.mark.parametrize("sys_id", ["A", "", "a b", "é"])
-    def test_record_id_has_lowercase_letters_and_digits(self, device: Table, sys_id: str):
+    def test_record_id_allows_only_lowercase_letters_and_digits(self, device: Table, sys_id: str):
         with pytest.raises(IntegrityError), transaction.atomic():
             insert_row("device", sys_id=sys_id)
 
@@ -129,14 +129,14 @@ class TestTables:
         assert column_types_of("device") and not column_types_of("gadget")
 
     def test_only_the_label_of_a_system_table_can_be_changed(self):
-        user = Table.objects.get(name="user")
+        user_table = Table.objects.get(name="user")
 
-        assert "cannot be extended" in refusal_of(lambda: make_table("person", parent=user))
-        assert "system table" in refusal_of(lambda: change_record(user, number_prefix="USR"))
-        assert "System tables cannot" in refusal_of(user.delete)
+        assert "cannot be extended" in refusal_of(lambda: make_table("person", parent=user_table))
+        assert "system table" in refusal_of(lambda: change_record(user_table, number_prefix="USR"))
+        assert "System tables cannot" in refusal_of(user_table.delete)
         assert "System tables cannot" in refusal_of(lambda: Table.objects.filter(name="sys_property").delete())
         assert "system table" in refusal_of(lambda: make_table("fake", is_system=True))
-        assert "system table" in refusal_of(lambda: make_column(user, "shoe_size"))
+        assert "system table" in refusal_of(lambda: make_column(user_table, "shoe_size"))
         assert change_record(Table.objects.get(name="user"), label="Person").refreshed().label == "Person"
 
     def test_only_labels_of_system_columns_can_be_changed(self):
@@ -149,10 +149,10 @@ class TestTables:
         assert "system table" in refusal_of(column.delete)
         assert "system table" in refusal_of(lambda: Column.objects.filter(pk=column.pk).delete())
         assert change_record(column, label="Mail").refreshed().label == "Mail"
-        source = Choice.objects.filter(column__table__name="sys_user_role").first()
-        assert source is not None
-        assert "system table" in refusal_of(source.delete)
-        assert "system table" in refusal_of(lambda: change_record(source, label="x"))
+        source_choice = Choice.objects.filter(column__table__name="sys_user_role").first()
+        assert source_choice is not None
+        assert "system table" in refusal_of(source_choice.delete)
+        assert "system table" in refusal_of(lambda: change_record(source_choice, label="x"))
 
     def test_prefix_adds_a_number_column(self):
         ticket = make_table("ticket", number_prefix="TCK")
@@ -181,7 +181,7 @@ class TestTables:
         assert query_rows(f"SELECT nextval('records.\"N{device.pk}\"')") == [(1,)]
 
     @pytest.mark.parametrize("prefix", ["tck", "T1", "ABCDEFGHIJK", "T'", "Ä"])
-    def test_prefix_has_uppercase_letters(self, prefix: str):
+    def test_prefix_allows_only_uppercase_letters(self, prefix: str):
         refusal_of(lambda: make_table("ticket", number_prefix=prefix))
 
     def test_table_in_use_cannot_be_deleted(self, device: Table):
@@ -212,14 +212,14 @@ class TestTables:
         assert column_types_of("device") == column_types_of("desk") == {}
 
 
-def target_of(type_name: str) -> dict[str, Any]:
+def target_options(type_name: str) -> dict[str, Any]:
     return {"reference_table": Table.objects.get(name="user")} if type_name in ("reference", "list") else {}
 
 
 class TestColumns:
     @pytest.mark.parametrize("type_name", EXAMPLES)
     def test_each_column_type_has_its_database_type(self, device: Table, type_name: str):
-        column = make_column(device, "it", type_name, **target_of(type_name))
+        column = make_column(device, "it", type_name, **target_options(type_name))
 
         plain_columns = {f"P{column.pk}": "text"} if type_name == "wysiwyg" else {}
         assert (
@@ -243,7 +243,7 @@ class TestColumns:
         ],
     )  # fmt: skip
     def test_empty_table_gets_its_indexes_immediately(self, device: Table, type_name: str, definitions: dict[str, str]):
-        column = make_column(device, "it", type_name, is_indexed=True, **target_of(type_name))
+        column = make_column(device, "it", type_name, is_indexed=True, **target_options(type_name))
 
         indexes = {name: text for name, text in indexes_of("device").items() if name.endswith(column.pk)}
         assert indexes == {
@@ -251,7 +251,7 @@ class TestColumns:
         }
 
     def test_reference_is_indexed_and_cleared_with_its_target(self, device: Table, bob: Any):
-        column = make_column(device, "owner", "reference", **target_of("reference"))
+        column = make_column(device, "owner", "reference", **target_options("reference"))
         assert f"I{column.pk}" in indexes_of("device")
         insert_row("device", owner=bob.pk)
         with pytest.raises(IntegrityError), transaction.atomic():
@@ -261,7 +261,7 @@ class TestColumns:
         assert query_rows("SELECT owner FROM records.device") == [(None,)]
 
     def test_reference_can_be_dropped_in_the_transaction_of_its_target(self, device: Table):
-        column = make_column(device, "owner", "reference", **target_of("reference"))
+        column = make_column(device, "owner", "reference", **target_options("reference"))
         make_user(
             "dora", company=Company.objects.create(name="One")
         )  # the foreign key to the company is checked at commit
@@ -384,17 +384,17 @@ class TestColumns:
         saving.save_choice(red_choice)
         saving.save_choice(blue_choice)
 
-        for change in (
+        for action in (
             red_choice.delete,
             lambda: Choice.objects.filter(value="r").delete(),
             lambda: change_record(red_choice, value="x"),
         ):
-            assert "“r” is the default value of device.colour" in refusal_of(change)
+            assert "“r” is the default value of device.colour" in refusal_of(action)
         red_choice.refresh_from_db()
         change_record(red_choice, label="Red")
         change_record(column, default_value="b")
         red_choice.delete()
-        column.delete()  # with its choices, the default one too
+        column.delete()  # also deletes its choices, including the default
         assert not Choice.objects.filter(pk=blue_choice.pk).exists()
 
     def test_table_has_one_display_column(self, device: Table):
@@ -404,7 +404,7 @@ class TestColumns:
         assert not first_column.refreshed().is_display
 
     def test_fixed_attributes_cannot_be_changed(self, device: Table):
-        column = make_column(device, "owner", "reference", **target_of("reference"))
+        column = make_column(device, "owner", "reference", **target_options("reference"))
 
         for values in (
             {"name": "holder"},
@@ -446,8 +446,8 @@ class TestColumns:
         assert column_types_of("device").keys() - SYSTEM_COLUMN_TYPES.keys() == {"colour"}
 
     def test_too_many_columns_are_reported(self, device: Table):
-        many_columns = ", ".join(f"ADD COLUMN c{number} int" for number in range(1593))
-        query_rows(f"ALTER TABLE records.device {many_columns}")
+        add_clauses = ", ".join(f"ADD COLUMN c{number} int" for number in range(1593))
+        query_rows(f"ALTER TABLE records.device {add_clauses}")
         assert "too many columns" in refusal_of(lambda: make_column(device, "one_more"))
 
 
@@ -463,22 +463,22 @@ class TestRules:
         ],
     )
     def test_invalid_rule_is_refused(self, options: dict[str, Any]):  # B74
-        user = Table.objects.get(name="user")
-        refusal_of(lambda: saving.save_rule(Rule(**{"operation": "read", "table": user} | options)))
+        user_table = Table.objects.get(name="user")
+        refusal_of(lambda: saving.save_rule(Rule(**{"operation": "read", "table": user_table} | options)))
 
     def test_rules_can_be_added_to_system_tables(self, device: Table):
         make_column(device, "colour")
         laptop = make_table("laptop", parent=device)
-        role = Role.objects.get(name="itil").pk
+        role_id = Role.objects.get(name="itil").pk
         saving.save_rule(
             Rule(operation="read", table=Table.objects.get(name="user"), column_name="email", condition="active=true")
         )
-        for column in ("colour", "sys_created_by", "sys_db_table_id", "*", ""):
+        for name in ("colour", "sys_created_by", "sys_db_table_id", "*", ""):
             saving.save_rule(
-                Rule(operation="read", table=laptop, column_name=column, roles=[role, role], condition="colour=red")
+                Rule(operation="read", table=laptop, column_name=name, roles=[role_id, role_id], condition="colour=red")
             )
 
-        assert Rule.objects.filter(roles=[role]).count() == 5
+        assert Rule.objects.filter(roles=[role_id]).count() == 5
 
     def test_deleting_a_table_deletes_rules_and_views(self, device: Table):
         saving.save_rule(Rule(operation="read", table=device))
@@ -491,20 +491,20 @@ class TestRules:
         assert not Rule.objects.filter(table__isnull=True).exists()
 
 
-class TestVersion:
+class TestCatalogueVersion:
     def test_every_change_raises_the_version(self, device: Table):
         column = make_column(device, "colour", "choice")
         choice = Choice(column=column, value="r", label="Red")
         view = View(table=device, name="small")
         rule = Rule(operation="read", table=device)
         role = Role(name="desk")
-        path = ViewColumn(path="colour")
-        for record in (column, choice, view, path, rule, role, device):
-            path.view = view
+        view_column = ViewColumn(path="colour")
+        for record in (column, choice, view, view_column, rule, role, device):
+            view_column.view = view
             version_before = catalogue_version()
             savers.saver_of(type(record)).save(record)
             assert catalogue_version() > version_before, record
-        for record in (role, rule, path, view, choice, column, device):
+        for record in (role, rule, view_column, view, choice, column, device):
             version_before = catalogue_version()
             record.delete()
             assert catalogue_version() > version_before, record

@@ -1,4 +1,4 @@
-"""A list as CSV or JSON Lines: the complete result, with the access rules of the list."""
+"""Exports of complete lists as CSV or JSON Lines, with the same access rules as the lists."""
 
 import csv
 import io
@@ -71,24 +71,24 @@ def test_csv_has_a_header_and_quoted_values(device: Table, bob: User):
     ]
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
-def test_formulas_are_escaped_unless_the_request_keeps_them(start: str, device: Table, bob: User):
-    record("device", name=f"{start}1+1")
+@pytest.mark.parametrize("prefix", ["=", "+", "-", "@", "\t", "\r"])
+def test_formulas_are_escaped_unless_the_request_keeps_them(prefix: str, device: Table, bob: User):
+    record("device", name=f"{prefix}1+1")
 
-    assert rows_of(api(bob).get("device", headers=CSV, fields="name"))[1] == [f"'{start}1+1"]
-    unescaped = content_of(api(bob).get("device", headers=CSV, fields="name", keep_formulas=1))
-    assert next(csv.reader(io.StringIO(unescaped.partition("\n")[2], newline=""))) == [f"{start}1+1"]
+    assert rows_of(api(bob).get("device", headers=CSV, fields="name"))[1] == [f"'{prefix}1+1"]
+    unescaped_csv = content_of(api(bob).get("device", headers=CSV, fields="name", keep_formulas=1))
+    assert next(csv.reader(io.StringIO(unescaped_csv.partition("\n")[2], newline=""))) == [f"{prefix}1+1"]
 
 
 def test_display_values_equal_those_of_the_list(device: Table, alice: User, bob: User):
     rule("read", "company")
-    maker = data_of(api(alice).post("company", {"name": "Acme, Inc."}))[0]["sys_id"]
-    record("device", name="a", state="2", maker=maker, owners=[bob.pk, alice.pk])
+    maker_id = data_of(api(alice).post("company", {"name": "Acme, Inc."}))[0]["sys_id"]
+    record("device", name="a", state="2", maker=maker_id, owners=[bob.pk, alice.pk])
 
     row = rows_of(api(bob).get("device", headers=CSV, fields="state,maker,owners,maker.name", display_value=1))[1]
 
-    shown = data_of(api(bob).get("device", fields="state,maker,owners", display_value=1, exclude_reference_link=1))[0]
-    assert row == [f"'{shown['state']}", "Acme, Inc.", ", ".join(shown["owners"]), "Acme, Inc."]
+    values = data_of(api(bob).get("device", fields="state,maker,owners", display_value=1, exclude_reference_link=1))[0]
+    assert row == [f"'{values['state']}", "Acme, Inc.", ", ".join(values["owners"]), "Acme, Inc."]
 
 
 def test_query_values_are_quoted(device: Table, bob: User):
@@ -102,10 +102,10 @@ def test_query_values_are_quoted(device: Table, bob: User):
 def test_hidden_records_and_columns_are_not_exported(device: Table, bob: User):
     rule("read", "device", "rank", roles=["itil"])
     record("device", name="a", rank=1)
-    missing = api(bob).get("device", headers=CSV, fields="name,nothing")
-    hidden = api(bob).get("device", headers=CSV, fields="name,rank")
-    assert content_of(missing) == content_of(hidden) == "name\na\n"
-    assert missing.get("X-Ignored-Fields") is None or "rank" in hidden["X-Ignored-Fields"]
+    unknown_response = api(bob).get("device", headers=CSV, fields="name,nothing")
+    hidden_response = api(bob).get("device", headers=CSV, fields="name,rank")
+    assert content_of(unknown_response) == content_of(hidden_response) == "name\na\n"
+    assert unknown_response.get("X-Ignored-Fields") is None or "rank" in hidden_response["X-Ignored-Fields"]
     assert error_of(api(bob).get("device", headers=CSV, query="rank=1"))[:2] == (400, "unknown_field")
 
     table("vault")
@@ -137,7 +137,7 @@ def test_large_result_is_refused(device: Table, bob: User, temporary_folder: Pat
 
 
 @pytest.mark.parametrize(
-    ("params", "name"),
+    ("params", "parameter"),
     [
         ({"page": "2"}, "sysparm_page"),
         ({"cursor": "a"}, "sysparm_cursor"),
@@ -147,8 +147,8 @@ def test_large_result_is_refused(device: Table, bob: User, temporary_folder: Pat
         ({"keep_formulas": "x"}, "sysparm_keep_formulas"),
     ],
 )
-def test_invalid_parameter_is_refused(params: dict[str, str], name: str, device: Table, bob: User):
-    assert error_of(api(bob).get("device", headers=CSV, **params)) == (400, "invalid_parameter", name)
+def test_invalid_parameter_is_refused(params: dict[str, str], parameter: str, device: Table, bob: User):
+    assert error_of(api(bob).get("device", headers=CSV, **params)) == (400, "invalid_parameter", parameter)
 
 
 def test_second_concurrent_export_is_refused(device: Table, bob: User):
@@ -176,10 +176,10 @@ def test_preferred_media_type_is_returned(accept: str, media_type: str, device: 
 def test_error_during_an_export_leaves_no_file(device: Table, bob: User, temporary_folder: Path, monkeypatch: Any):
     record("device", name="a")
 
-    def fail(*_: Any) -> None:
+    def raise_disk_full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(statement_runner, "copy_lines", fail)
+    monkeypatch.setattr(statement_runner, "copy_lines", raise_disk_full)
 
     assert api(bob).get("device", headers=CSV).status_code in (503, 507)
     assert os.listdir(temporary_folder) == []
@@ -195,18 +195,18 @@ def test_new_column_is_exported(device: Table, bob: User):
 
 def test_batch_refuses_exports_and_downloads(device: Table, bob: User):
     lamp = record("device", name="a")
-    items = [
+    batch_items = [
         {"id": 1, "method": "GET", "url": "/rest/v1/table/device", "headers": {"Accept": "text/csv"}},
         {"id": 2, "method": "GET", "url": f"/rest/v1/table/device/{lamp}/attachments"},
         {"id": 3, "method": "POST", "url": f"/rest/v1/table/device/{lamp}/comments", "body": {"text": "a"}},
         {"id": 4, "method": "GET", "url": f"/rest/v1/table/device/{lamp}/attachments/1/content"},
     ]
-    response = api(bob).post("/rest/v1/batch", {"requests": items})
+    response = api(bob).post("/rest/v1/batch", {"requests": batch_items})
 
     assert [entry["status"] for entry in data_of(response)] == [400, 200, 201, 400]
 
 
-def test_patterns_and_relative_times_match_like_in_a_list(device: Table, bob: User):
+def test_patterns_and_relative_times_match_as_in_a_list(device: Table, bob: User):
     record("device", name="100 % wool")
     record("device", name="other")
     query = "nameLIKE0 % w^sys_created_atRELATIVEGE@day@ago@1"

@@ -17,17 +17,17 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def index_build_requests(monkeypatch: Any) -> list[bool]:
-    """An item for each task that was sent to the worker: True if it builds indexes."""
-    results: list[bool] = []
+    """One item for each task that was sent to the worker: True if the task builds indexes."""
+    requests: list[bool] = []
     monkeypatch.setattr(
-        "tableapi.ddl.schema_editor.wake_worker", lambda task: results.append(task == "tableapi.tasks.build_indexes")
+        "tableapi.ddl.schema_editor.wake_worker", lambda task: requests.append(task == "tableapi.tasks.build_indexes")
     )
-    return results
+    return requests
 
 
 @pytest.fixture
 def colour_column(index_build_requests: list[bool]) -> Column:
-    """A column that was marked as indexed when its table had records."""
+    """A column that was marked as indexed when its table already had records."""
     index_builder.build_indexes()
     table = make_table("device")
     column = make_column(table, "colour")
@@ -38,13 +38,13 @@ def colour_column(index_build_requests: list[bool]) -> Column:
 
 
 def test_table_with_records_gets_its_indexes_from_the_worker(colour_column: Column, index_build_requests: list[bool]):
-    names = [f"I{colour_column.pk}", f"W{colour_column.pk}"]
-    assert not set(names) & indexes_of("device").keys()
+    index_names = [f"I{colour_column.pk}", f"W{colour_column.pk}"]
+    assert not set(index_names) & indexes_of("device").keys()
     assert index_build_requests == [True]
-    assert [index.name for index in index_builder.missing_indexes()] == names
+    assert [index.name for index in index_builder.missing_indexes()] == index_names
 
     tasks.build_indexes()
-    assert set(names) <= indexes_of("device").keys()
+    assert set(index_names) <= indexes_of("device").keys()
     assert index_builder.missing_indexes() == [] and index_builder.build_indexes() == []
 
 
@@ -61,26 +61,26 @@ def test_unneeded_index_is_dropped(colour_column: Column, index_build_requests: 
 
 def test_invalid_index_is_rebuilt(colour_column: Column):
     index_builder.build_indexes()
-    name = f"I{colour_column.pk}"
-    query_rows("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", f'records."{name}"')
-    assert [index.name for index in index_builder.missing_indexes()] == [name]
+    index_name = f"I{colour_column.pk}"
+    query_rows("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", f'records."{index_name}"')
+    assert [index.name for index in index_builder.missing_indexes()] == [index_name]
 
-    assert index_builder.build_indexes() == [name]
-    assert query_rows("SELECT indisvalid FROM pg_index WHERE indexrelid = %s::regclass", f'records."{name}"') == [
+    assert index_builder.build_indexes() == [index_name]
+    assert query_rows("SELECT indisvalid FROM pg_index WHERE indexrelid = %s::regclass", f'records."{index_name}"') == [
         (True,)
     ]
 
 
 def test_system_tables_have_indexes():
-    login = Column.objects.get(table__name="user", name="login")
+    login_column = Column.objects.get(table__name="user", name="login")
     index_builder.build_indexes()
 
-    result = query_rows(
-        "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND indexname = %s", f"I{login.pk}"
+    rows = query_rows(
+        "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND indexname = %s", f"I{login_column.pk}"
     )
-    assert "lower(((login)::text COLLATE pg_c_utf8))" in result[0][0]
-    Column.objects.filter(pk=login.pk).update(is_unique=False, is_display=False)
-    assert index_builder.build_indexes() == [f"I{login.pk}"]
+    assert "lower(((login)::text COLLATE pg_c_utf8))" in rows[0][0]
+    Column.objects.filter(pk=login_column.pk).update(is_unique=False, is_display=False)
+    assert index_builder.build_indexes() == [f"I{login_column.pk}"]
 
 
 def test_table_family_has_an_index(index_build_requests: list[bool]):
@@ -105,10 +105,10 @@ def test_only_one_worker_builds_indexes(colour_column: Column):
 
 
 def test_failed_index_does_not_block_others(colour_column: Column):
-    shape = make_column(colour_column.table, "shape", is_indexed=True)
+    shape_column = make_column(colour_column.table, "shape", is_indexed=True)
     query_rows("ALTER TABLE records.device DROP COLUMN colour")  # as if the column had just been dropped
 
-    assert {f"I{shape.pk}", f"W{shape.pk}"} <= set(index_builder.build_indexes())
+    assert {f"I{shape_column.pk}", f"W{shape_column.pk}"} <= set(index_builder.build_indexes())
 
 
 def test_design_works_without_the_broker(unavailable_broker: list[str]):

@@ -25,8 +25,8 @@ PATH = "/rest/v1/notifications"
 @pytest.fixture(autouse=True)
 def all_changes_settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat all changes as settled: a test is one transaction, so its changes never settle."""
-    settled = change_scan.CREATE_NOTIFICATIONS.replace(feed_statement.IS_SETTLED, "TRUE")
-    monkeypatch.setattr(change_scan, "CREATE_NOTIFICATIONS", settled)
+    statement = change_scan.CREATE_NOTIFICATIONS.replace(feed_statement.IS_SETTLED, "TRUE")
+    monkeypatch.setattr(change_scan, "CREATE_NOTIFICATIONS", statement)
     tasks.notify_of_changes()
 
 
@@ -46,10 +46,10 @@ def lamp(device: Table) -> str:
     return record("device", name="Lamp")
 
 
-def notifications_of(user: User, **options: str) -> list[dict[str, Any]]:
+def notifications_of(user: User, **params: str) -> list[dict[str, Any]]:
     tasks.notify_of_changes()
-    query = "&".join(f"{name}={value}" for name, value in options.items())
-    return data_of(api(user).get(f"{PATH}?{query}"))
+    query_string = "&".join(f"{name}={value}" for name, value in params.items())
+    return data_of(api(user).get(f"{PATH}?{query_string}"))
 
 
 def test_assigned_user_is_notified_except_of_own_changes(lamp: str, alice: User, bob: User):
@@ -119,13 +119,13 @@ def test_unreadable_changes_do_not_notify(lamp: str, alice: User, bob: User):
     api(alice).patch(f"device/{lamp}", {"name": "y"})
     api(alice).post(f"device/{lamp}/comments", {"text": "@bob"})
     assert len(notifications_of(bob)) == 2
-    hidden = notifications_of(bob)[0]["sys_id"]
+    hidden_id = notifications_of(bob)[0]["sys_id"]
 
     Rule.objects.filter(table__name="device", operation="read", column_name="").delete()
     rule("read", "device", condition="name=z")
 
     assert notifications_of(bob) == []
-    responses = [api(bob).send("PATCH", f"{PATH}/{sys_id}", {"read": True}) for sys_id in (hidden, "0" * 18)]
+    responses = [api(bob).send("PATCH", f"{PATH}/{sys_id}", {"read": True}) for sys_id in (hidden_id, "0" * 18)]
     assert responses[0].status_code == 404 and responses[0].content == responses[1].content
 
 
@@ -147,8 +147,8 @@ def test_read_notifications_can_be_omitted(lamp: str, alice: User, bob: User):
         api(alice).patch(f"device/{lamp}", {"name": name})
     newest, oldest = notifications_of(bob)
 
-    marked = data_of(api(bob).send("PATCH", f"{PATH}/{newest['sys_id']}", {"read": True}))
-    assert marked == [{**newest, "read": True}]
+    marked_notifications = data_of(api(bob).send("PATCH", f"{PATH}/{newest['sys_id']}", {"read": True}))
+    assert marked_notifications == [{**newest, "read": True}]
     assert notifications_of(bob, unread="1") == [oldest]
     assert error_of(api(alice).send("PATCH", f"{PATH}/{newest['sys_id']}", {"read": True}))[0] == 404
     assert data_of(api(bob).send("PATCH", PATH, {"read": True})) == [{"read": True}]
@@ -173,9 +173,9 @@ def test_user_can_choose_the_reasons(lamp: str, alice: User, bob: User):
 def test_following_requires_a_readable_record(device: Table, bob: User):
     Rule.objects.filter(table__name="device", operation="read").delete()
     rule("read", "device", condition="name=a")
-    hidden = record("device", name="b")
+    hidden_id = record("device", name="b")
     for method in ("GET", "PUT", "DELETE"):
-        responses = [api(bob).send(method, f"device/{sys_id}/followers/me") for sys_id in (hidden, "0" * 18)]
+        responses = [api(bob).send(method, f"device/{sys_id}/followers/me") for sys_id in (hidden_id, "0" * 18)]
         assert responses[0].status_code == 404 and responses[0].content == responses[1].content
 
 
@@ -236,8 +236,8 @@ def test_failed_email_is_retried(lamp: str, alice: User, bob: User, smtp: None, 
     with monkeypatch.context() as patch:
         patch.setattr(mail.EmailMessage, "send", lambda self: (_ for _ in ()).throw(ConnectionRefusedError()))
         tasks.send_notification_emails()
-    row = Notification.objects.get()
-    assert row.email_attempts == 1 and row.email_at is not None and row.email_at > timezone.now()
+    notification = Notification.objects.get()
+    assert notification.email_attempts == 1 and notification.email_at and notification.email_at > timezone.now()
     tasks.send_notification_emails()
     assert mail.outbox == []
     Notification.objects.update(email_at=timezone.now() - timedelta(seconds=1))
@@ -249,18 +249,18 @@ def test_failed_email_is_retried(lamp: str, alice: User, bob: User, smtp: None, 
 def test_email_that_cannot_be_built_does_not_stop_the_others(
     lamp: str, alice: User, bob: User, smtp: None, monkeypatch: pytest.MonkeyPatch
 ):
-    other = record("device", name="Other")
-    for sys_id in (lamp, other):
+    other_id = record("device", name="Other")
+    for sys_id in (lamp, other_id):
         api(alice).patch(f"device/{sys_id}", {"assigned_user": bob.pk})
     tasks.notify_of_changes()
-    build = emails._build_email
+    original_build = emails._build_email
 
-    def fail(row: Notification) -> Any:
-        if row.record_id == lamp:
+    def fail_for_lamp(notification: Notification) -> Any:
+        if notification.record_id == lamp:
             raise RuntimeError
-        return build(row)
+        return original_build(notification)
 
-    monkeypatch.setattr(emails, "_build_email", fail)
+    monkeypatch.setattr(emails, "_build_email", fail_for_lamp)
     emails.send_due_emails()
     assert [message.subject for message in mail.outbox] == ["Other was assigned to you"]
 
@@ -268,10 +268,10 @@ def test_email_that_cannot_be_built_does_not_stop_the_others(
 def test_nothing_is_locked_while_an_email_is_sent(
     lamp: str, alice: User, bob: User, smtp: None, monkeypatch: pytest.MonkeyPatch
 ):
-    depth = len(connection.savepoint_ids)
+    savepoint_count = len(connection.savepoint_ids)
 
     def send(message: Any) -> int:
-        assert len(connection.savepoint_ids) == depth
+        assert len(connection.savepoint_ids) == savepoint_count
         return 1
 
     monkeypatch.setattr("django.core.mail.EmailMessage.send", send)

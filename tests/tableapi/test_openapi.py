@@ -21,11 +21,11 @@ from tests.tableapi.designs import make_column, make_table
 
 pytestmark = pytest.mark.django_db
 BASE_PATH = "/rest/v1/table/"
-GENERAL_PATHS = {f"/rest/v1/table/{{tableName}}{end}" for end in ("", "/{sys_id}", "/{sys_id}/history")}
+GENERAL_PATHS = {f"/rest/v1/table/{{tableName}}{suffix}" for suffix in ("", "/{sys_id}", "/{sys_id}/history")}
 HTTP_METHODS = {"get", "put", "post", "patch", "delete"}
 
 
-def described_schema(login: str = "", client: Client | None = None) -> dict[str, Any]:
+def fetch_schema(login: str = "", client: Client | None = None) -> dict[str, Any]:
     credentials = b64encode(f"{login}:{PASSWORD}".encode()).decode()
     headers = {"Authorization": f"Basic {credentials}"} if login else {}
     response = (client or Client()).get("/api/schema", headers=headers)
@@ -46,27 +46,27 @@ def operations_of(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, 
 
 
 def record_schema(schema: dict[str, Any], table: str) -> dict[str, Any]:
-    result: dict[str, Any] = schema["components"]["schemas"][f"table.{table}"]["properties"]
-    return result
+    properties: dict[str, Any] = schema["components"]["schemas"][f"table.{table}"]["properties"]
+    return properties
 
 
 def body_schema(schema: dict[str, Any], table: str, body_kind: str) -> dict[str, Any]:
-    """The schema of a body, with the properties that it inherits."""
+    """The schema of a body, including the properties that it inherits."""
     schemas = schema["components"]["schemas"]
-    result: dict[str, Any] = schemas[f"table.{table}.{body_kind}"]
-    for part in result.get("allOf", ()):
-        result = schemas[part["$ref"].rpartition("/")[2]] | result
-    return result
+    resolved_schema: dict[str, Any] = schemas[f"table.{table}.{body_kind}"]
+    for parent in resolved_schema.get("allOf", ()):
+        resolved_schema = schemas[parent["$ref"].rpartition("/")[2]] | resolved_schema
+    return resolved_schema
 
 
 def make_rule(table: Table, operation: str = "read", column: str = "", *roles: str, condition: str = "") -> None:
-    ids = [Role.objects.get(name=name).pk for name in roles]
-    saving.save_rule(Rule(table=table, operation=operation, column_name=column, roles=ids, condition=condition))
+    role_ids = [Role.objects.get(name=name).pk for name in roles]
+    saving.save_rule(Rule(table=table, operation=operation, column_name=column, roles=role_ids, condition=condition))
 
 
 @pytest.fixture
 def vault_table() -> Table:
-    """A table that everybody reads, with a column for `itil` only and one that no one reads."""
+    """A table that everybody may read, with a column for `itil` only and a password, which no one may read."""
     table = make_table("vault")
     make_column(table, "title", mandatory=True, max_length=40)
     make_column(table, "code")
@@ -74,9 +74,9 @@ def vault_table() -> Table:
     make_column(table, "shut_at", "datetime")
     make_column(table, "pin", "password")
     make_column(table, "counter", "integer", read_only=True)
-    kind = make_column(table, "kind", "choice")
+    kind_column = make_column(table, "kind", "choice")
     for value in ("a", "b"):
-        saving.save_choice(Choice(column=kind, value=value, label=value.upper()))
+        saving.save_choice(Choice(column=kind_column, value=value, label=value.upper()))
     for operation in ("read", "create", "write"):
         make_rule(table, operation)
     make_rule(table, "read", "code", "itil")
@@ -85,7 +85,7 @@ def vault_table() -> Table:
 
 @pytest.mark.parametrize("login", ["", "bob", "alice"])
 def test_document_is_valid_for_every_caller(login: str, alice: User, bob: User, vault_table: Table):
-    schema = described_schema(login)
+    schema = fetch_schema(login)
 
     assert schema["openapi"].startswith("3.1")
     validate_schema(schema)
@@ -95,7 +95,7 @@ def test_document_is_valid_for_every_caller(login: str, alice: User, bob: User, 
 
 @pytest.mark.parametrize("login", ["", "alice"])
 def test_every_reference_resolves(login: str, alice: User):
-    schema = described_schema(login)
+    schema = fetch_schema(login)
 
     def references(node: Any) -> Iterator[str]:
         if isinstance(node, dict):
@@ -107,40 +107,40 @@ def test_every_reference_resolves(login: str, alice: User):
             for child in node:
                 yield from references(child)
 
-    result = set(references(schema))
-    assert len(result) > 20
-    for reference in result:
+    all_references = set(references(schema))
+    assert len(all_references) > 20
+    for reference in all_references:
         target: Any = schema
-        for step in reference.removeprefix("#/").split("/"):
-            target = target[step]
+        for key in reference.removeprefix("#/").split("/"):
+            target = target[key]
 
 
 def test_anonymous_callers_get_only_the_general_part(vault_table: Table):
-    schema = described_schema()
+    schema = fetch_schema()
 
     assert set(schema["paths"]) >= GENERAL_PATHS and tables_in(schema) == set()
     assert "vault" not in json.dumps(schema) and "short_description" not in json.dumps(schema)
 
 
 def test_every_error_is_described_on_every_operation_that_can_have_it():
-    schema = described_schema()
-    result = {(path, method): set(operation["responses"]) for path, method, operation in operations_of(schema)}
+    schema = fetch_schema()
+    statuses = {(path, method): set(operation["responses"]) for path, method, operation in operations_of(schema)}
     list_path, record_path, _ = sorted(GENERAL_PATHS, key=len)
 
     common_statuses = {"400", "401", "404", "414", "422", "429", "503"}
     write_statuses = common_statuses | {"403", "409"}
     body_statuses = write_statuses | {"408", "411", "413", "415"}
-    assert result[list_path, "get"] == common_statuses | {"200", "413"}
-    assert result[record_path, "get"] == common_statuses | {"200", "304"}
-    assert result[list_path, "post"] == body_statuses | {"201"}
-    assert result[record_path, "put"] == result[record_path, "patch"] == body_statuses | {"412", "200"}
-    assert result[record_path, "delete"] == write_statuses | {"412", "200"}
-    assert {"400", "401", "422", "429", "503"} <= result["/rest/v1/auth/login", "post"]
-    assert {"401", "503"} <= result["/api/me", "get"]
+    assert statuses[list_path, "get"] == common_statuses | {"200", "413"}
+    assert statuses[record_path, "get"] == common_statuses | {"200", "304"}
+    assert statuses[list_path, "post"] == body_statuses | {"201"}
+    assert statuses[record_path, "put"] == statuses[record_path, "patch"] == body_statuses | {"412", "200"}
+    assert statuses[record_path, "delete"] == write_statuses | {"412", "200"}
+    assert {"400", "401", "422", "429", "503"} <= statuses["/rest/v1/auth/login", "post"]
+    assert {"401", "503"} <= statuses["/api/me", "get"]
 
 
 def test_described_errors_match_the_code():
-    described_responses = described_schema()["components"]["responses"]
+    described_responses = fetch_schema()["components"]["responses"]
 
     assert described_responses.pop("AnyError")
     for name, response in described_responses.items():
@@ -149,20 +149,20 @@ def test_described_errors_match_the_code():
 
 
 def test_impossible_operations_are_not_described(alice: User):
-    paths = described_schema("alice")["paths"]
+    paths = fetch_schema("alice")["paths"]
 
-    def methods(table: str) -> list[str]:
+    def described_methods(table: str) -> list[str]:
         return sorted(paths[f"{BASE_PATH}{table}"].keys() | paths[f"{BASE_PATH}{table}/{{sys_id}}"].keys())
 
-    assert methods("sys_property") == ["delete", "get", "patch", "put"]
-    assert methods("idp_certificate") == ["delete", "get"]
-    assert methods("sys_deletion_log") == ["get"]
+    assert described_methods("sys_property") == ["delete", "get", "patch", "put"]
+    assert described_methods("idp_certificate") == ["delete", "get"]
+    assert described_methods("sys_deletion_log") == ["get"]
     for table in ("user", "sys_role", "sys_user_role", "sys_db_column", "oidc_setting", "sys_schedule"):
-        assert methods(table) == sorted(HTTP_METHODS), table
+        assert described_methods(table) == sorted(HTTP_METHODS), table
 
 
 def test_boolean_parameter_lists_accepted_values():
-    parameter_schema = described_schema()["components"]["parameters"]["display"]["schema"]
+    parameter_schema = fetch_schema()["components"]["parameters"]["display"]["schema"]
     assert sorted(parameter_schema["enum"]) == ["0", "1", "all", "false", "true"]
 
 
@@ -170,25 +170,25 @@ def test_table_is_described_only_to_permitted_callers(alice: User, bob: User, va
     hidden_table = make_table("hidden")
     make_column(hidden_table, "deep")
 
-    assert tables_in(described_schema("bob")) == {"vault", "user", "sys_group", "company", "service"}
-    assert {"vault", "hidden", "task", "sys_acl"} <= tables_in(described_schema("alice"))
-    assert "hidden" not in json.dumps(described_schema("bob"))
+    assert tables_in(fetch_schema("bob")) == {"vault", "user", "sys_group", "company", "service"}
+    assert {"vault", "hidden", "task", "sys_acl"} <= tables_in(fetch_schema("alice"))
+    assert "hidden" not in json.dumps(fetch_schema("bob"))
 
 
 def test_reference_does_not_reveal_a_hidden_table(bob: User, vault_table: Table):  # B68
     hidden_table = make_table("hidden")
     make_column(vault_table, "about", "reference", reference_table=hidden_table)
 
-    text = json.dumps(described_schema("bob"))
+    text = json.dumps(fetch_schema("bob"))
     assert '"about"' in text and "hidden" not in text.lower()
 
 
 def test_column_is_described_only_to_permitted_callers(alice: User, bob: User, vault_table: Table):  # B68
     UserRole.objects.create(user=bob, role=Role.objects.get(name="itil"))
-    assert "code" in record_schema(described_schema("bob"), "vault")
+    assert "code" in record_schema(fetch_schema("bob"), "vault")
 
     UserRole.objects.filter(user=bob).delete()
-    schema = described_schema("bob")
+    schema = fetch_schema("bob")
     assert "title" in record_schema(schema, "vault")
     for schema_part in (
         record_schema(schema, "vault"),
@@ -201,7 +201,7 @@ BODY_KINDS = ("create", "replace", "write")
 
 
 def test_password_is_described_only_in_request_bodies(alice: User, vault_table: Table):
-    schema = described_schema("alice")
+    schema = fetch_schema("alice")
 
     assert "pin" not in record_schema(schema, "vault")
     for kind in BODY_KINDS:
@@ -209,7 +209,7 @@ def test_password_is_described_only_in_request_bodies(alice: User, vault_table: 
 
 
 def test_import_id_is_described_to_administrators(alice: User, bob: User, vault_table: Table):
-    schema_of_alice, schema_of_bob = described_schema("alice"), described_schema("bob")
+    schema_of_alice, schema_of_bob = fetch_schema("alice"), fetch_schema("bob")
     assert "sys_id" in body_schema(schema_of_alice, "vault", "create")["properties"]
     assert not any(
         "sys_id" in schema["properties"]
@@ -218,14 +218,14 @@ def test_import_id_is_described_to_administrators(alice: User, bob: User, vault_
 
 
 def test_column_schema_describes_its_values(bob: User, vault_table: Table):
-    schema = described_schema("bob")
-    columns, body_columns = record_schema(schema, "vault"), body_schema(schema, "vault", "create")
+    schema = fetch_schema("bob")
+    columns, create_schema = record_schema(schema, "vault"), body_schema(schema, "vault", "create")
 
     assert columns["kind"]["enum"] == ["a", "b", None]
     assert columns["opened_on"]["format"] == "date"
     assert columns["sys_id"]["readOnly"] is columns["counter"]["readOnly"] is True
-    assert body_columns["required"] == ["title"] and body_columns["properties"]["title"]["maxLength"] == 40
-    assert not {"sys_id", "sys_version", "counter"} & set(body_columns["properties"])
+    assert create_schema["required"] == ["title"] and create_schema["properties"]["title"]["maxLength"] == 40
+    assert not {"sys_id", "sys_version", "counter"} & set(create_schema["properties"])
     assert body_schema(schema, "vault", "replace")["properties"]["sys_version"]["readOnly"] is True
     assert body_schema(schema, "vault", "replace")["required"] == ["title"]
     assert "required" not in body_schema(schema, "vault", "write")
@@ -241,16 +241,16 @@ def test_equal_schemas_are_shared(alice: User, vault_table: Table):
     schema = response.json()
     time_pattern = schema["components"]["schemas"]["Time"]["pattern"]
     assert response.content.count(json.dumps(time_pattern).encode()) == 2, "one for responses, one for requests"
-    replace_schema = schema["paths"]["/rest/v1/table/company/{sys_id}"]["put"]["requestBody"]["content"][
+    replace_content = schema["paths"]["/rest/v1/table/company/{sys_id}"]["put"]["requestBody"]["content"][
         "application/json"
     ]
-    assert replace_schema["schema"] == {"$ref": "#/components/schemas/table.company.replace"}
-    replace_body = schema["components"]["schemas"]["table.company.replace"]
-    assert replace_body == {"allOf": [{"$ref": "#/components/schemas/table.company.write"}], "required": ["name"]}
+    assert replace_content["schema"] == {"$ref": "#/components/schemas/table.company.replace"}
+    replace_schema = schema["components"]["schemas"]["table.company.replace"]
+    assert replace_schema == {"allOf": [{"$ref": "#/components/schemas/table.company.write"}], "required": ["name"]}
 
 
 def test_only_permitted_operations_are_described(bob: User, vault_table: Table):
-    paths = described_schema("bob")["paths"]
+    paths = fetch_schema("bob")["paths"]
 
     assert set(paths["/rest/v1/table/vault"]) == {"get", "post"}
     assert set(paths["/rest/v1/table/vault/{sys_id}"]) == {"get", "put", "patch"}
@@ -258,11 +258,11 @@ def test_only_permitted_operations_are_described(bob: User, vault_table: Table):
 
 
 def test_create_only_caller_sees_no_read_operation(bob: User):
-    box = make_table("box")
-    make_column(box, "wish")
-    make_rule(box, "create")
+    box_table = make_table("box")
+    make_column(box_table, "wish")
+    make_rule(box_table, "create")
 
-    schema = described_schema("bob")
+    schema = fetch_schema("bob")
     assert set(schema["paths"]["/rest/v1/table/box"]) == {"post"}
     assert "/rest/v1/table/box/{sys_id}" not in schema["paths"]
     assert (
@@ -272,16 +272,16 @@ def test_create_only_caller_sees_no_read_operation(bob: User):
 
 
 def test_new_column_is_described_immediately(bob: User, vault_table: Table):
-    described_schema("bob")
+    fetch_schema("bob")
     make_column(vault_table, "fresh")
 
-    assert "fresh" in record_schema(described_schema("bob"), "vault")
+    assert "fresh" in record_schema(fetch_schema("bob"), "vault")
     Column.objects.get(table=vault_table, name="fresh").delete()
-    assert "fresh" not in record_schema(described_schema("bob"), "vault")
+    assert "fresh" not in record_schema(fetch_schema("bob"), "vault")
 
 
 def test_session_gets_the_tables_of_its_user(as_bob: Client, vault_table: Table):
-    assert "vault" in tables_in(described_schema(client=as_bob))
+    assert "vault" in tables_in(fetch_schema(client=as_bob))
 
 
 @pytest.mark.parametrize(
@@ -293,16 +293,14 @@ def test_documentation_pages_link_to_each_other(page: str, other_page: str):
 
 
 def test_security_schemes_are_described(alice: User):
-    document = described_schema("alice")
-    operation_with_session = {
+    document = fetch_schema("alice")
+    session_paths = {
         path
         for path, operations in document["paths"].items()
         for operation in operations.values()
         if any("session" in scheme for scheme in operation.get("security", []))
     }
-    assert operation_with_session and all(
-        path == "/api/me" or path.startswith("/api/collections") for path in operation_with_session
-    )
+    assert session_paths and all(path == "/api/me" or path.startswith("/api/collections") for path in session_paths)
     assert "press *Authorize* first" in document["info"]["description"]
 
 
@@ -316,5 +314,5 @@ def test_schemathesis_loads_every_operation():
     demo_people.create_demo_users(lambda: PASSWORD)
     demo_records.create_demo_records()
 
-    result = list(schemathesis.openapi.from_dict(described_schema("demo.agent")).get_all_operations())
-    assert len(result) > 12 and all(isinstance(operation, schemathesis.core.result.Ok) for operation in result)
+    operations = list(schemathesis.openapi.from_dict(fetch_schema("demo.agent")).get_all_operations())
+    assert len(operations) > 12 and all(isinstance(operation, schemathesis.core.result.Ok) for operation in operations)

@@ -22,7 +22,7 @@ from tests.tableapi.oracle import (
     select_ids,
     visible_rows,
 )
-from tests.tableapi.oracle.alphabets import moment
+from tests.tableapi.oracle.alphabets import make_moment
 from tests.tableapi.oracle.column_types import NOW
 from tests.tableapi.oracle.examples import COMPARISON_EXAMPLES, OPERATOR_EXAMPLES, OTHER_VALUES
 from tests.tableapi.oracle.operators import NEGATED_OPERATORS, OPERATOR_PREDICATES
@@ -44,7 +44,7 @@ FUZZ_SETTINGS = settings(deadline=None, max_examples=100, database=None, suppres
 
 
 def world_of(columns: dict[str, list[Any]], rows: list[Row], rules: list[Rule] | None = None) -> World:
-    """A world of `task`, its child `incident` and the system table `person`; rows go to `task` unless `of` is given."""
+    """A world of `task`, its child `incident` and the system table `person`; `of` is the table of a row."""
     parents = {"task": None, "incident": "task", SYSTEM_TABLE: None}
     open_rules = [Rule("r", READ, None, "", frozenset())]
     catalogue = make_catalogue(
@@ -59,13 +59,13 @@ def world_of(columns: dict[str, list[Any]], rows: list[Row], rules: list[Rule] |
 
 
 def selected_ids(world: World, text: str, caller: Caller = CALLER, table: str = "task") -> list[str]:
-    return select_ids(world, caller, table, text, moment(caller.id))
+    return select_ids(world, caller, table, text, make_moment(caller.id))
 
 
 @pytest.mark.parametrize(
     ("type_name", "value", "query", "expected"), OPERATOR_EXAMPLES, ids=lambda parameter: str(parameter)[:40]
 )
-def test_operator_semantics(type_name: str, value: Any, query: str, expected: bool) -> None:
+def test_operator_matches_as_in_the_examples(type_name: str, value: Any, query: str, expected: bool) -> None:
     columns = [make_column("task", name, type_name, "task") for name in ("c", "d")]
     world = world_of({"task": columns}, [{"c": value, "d": OTHER_VALUES.get(type_name)}])
     assert selected_ids(world, query) == (["0"] if expected else [])
@@ -120,19 +120,19 @@ INVALID_QUERIES += ["sys_idARE fox", "sys_idINSTANCEOFnosuch", "sys_created_by.l
 def test_invalid_query_is_refused_without_records(text: str) -> None:
     types = {"n": "integer", "s": "secret", "b": "boolean", "t": "datetime", "l": "list", "j": "json", "x": "string"}
     columns = [make_column("task", name, type_name, "task") for name, type_name in types.items()]
-    for count in (0, 1):
+    for record_count in (0, 1):
         with pytest.raises(QueryRefused):
-            selected_ids(world_of({"task": columns}, [{"n": 1}] * count), text)
+            selected_ids(world_of({"task": columns}, [{"n": 1}] * record_count), text)
 
 
-def test_operator_precedence() -> None:
+def test_or_binds_before_and_but_new_query_after() -> None:
     columns = [make_column("task", name, "integer") for name in "abc"]
     world = world_of({"task": columns}, [{"a": 1, "c": 3}, {"c": 3}, {"a": 1, "b": 2}, {"a": 1}])
     assert selected_ids(world, "a=1^b=2^ORc=3") == ["0", "2"]
     assert selected_ids(world, "a=1^b=2^NQc=3") == selected_ids(world, "(a=1^b=2)^ORc=3") == ["0", "1", "2"]
 
 
-def test_sort_order_of_empty_values_and_ties() -> None:
+def test_ascending_sort_puts_empty_values_last_and_ties_by_id() -> None:
     columns = [make_column("task", "x", "string"), make_column("task", "n", "integer")]
     rows: list[Row] = [{"x": "B", "n": 1}, {"x": ""}, {"x": "A"}, {"x": None}, {"x": "a", "n": 2}, {"x": "Д"}]
     world = world_of({"task": columns}, rows)
@@ -142,7 +142,7 @@ def test_sort_order_of_empty_values_and_ties() -> None:
     assert selected_ids(world, "") == list("012345")
 
 
-def test_word_search_and_instanceof() -> None:
+def test_word_search_uses_indexed_columns_and_instanceof_includes_children() -> None:
     columns = [make_column("task", name, "string", is_indexed=name < "z") for name in "xyz"]
     rows = [{"x": "Red fox", "y": "ox"}, {"z": "red"}, {"x": "redfox", "of": "incident"}]
     world = world_of({"task": columns}, rows)
@@ -198,19 +198,18 @@ def guarded_world(rules: list[Rule]) -> World:
 
 
 @pytest.mark.parametrize(
-    ("name", "rules", "seen_by_everybody", "seen_by_admin"),
+    ("description", "rules", "visible_to_everybody", "visible_to_admin"),
     LEVEL_EXAMPLES,
     ids=lambda parameter: parameter if isinstance(parameter, str) else "",
 )
 def test_first_level_with_a_rule_decides(
-    name: str, rules: list[Rule], seen_by_everybody: str, seen_by_admin: str
+    description: str, rules: list[Rule], visible_to_everybody: str, visible_to_admin: str
 ) -> None:
     world = guarded_world(rules)
-    for caller, expected in ((CALLER, seen_by_everybody), (ADMIN, seen_by_admin)):
-        result = [
-            row for table in ("task", SYSTEM_TABLE) for row in visible_rows(world, caller, table, moment(caller.id))
-        ]
-        assert "".join(sorted(row["sys_id"] for row in result)) == expected
+    for caller, expected in ((CALLER, visible_to_everybody), (ADMIN, visible_to_admin)):
+        now = make_moment(caller.id)
+        records = [row for table in ("task", SYSTEM_TABLE) for row in visible_rows(world, caller, table, now)]
+        assert "".join(sorted(row["sys_id"] for row in records)) == expected
 
 
 # Rules for an open table, and x in records 0, 1 and 2 for everybody: its value, - if empty or hidden, ! if unknown.
@@ -228,15 +227,15 @@ COLUMN_RULE_EXAMPLES: list[tuple[list[Rule], str]] = [
 
 
 @pytest.mark.parametrize(("rules", "expected"), COLUMN_RULE_EXAMPLES)
-def test_column_visibility_by_rule_levels(rules: list[Rule], expected: str) -> None:
+def test_first_level_with_a_column_rule_decides(rules: list[Rule], expected: str) -> None:
     world = guarded_world([OPEN_RULE, *rules])
-    visible_columns = ""
-    for row in sorted(visible_rows(world, CALLER, "task", moment(CALLER.id)), key=lambda row: str(row["sys_id"])):
+    visible_values = ""
+    for row in sorted(visible_rows(world, CALLER, "task", make_moment(CALLER.id)), key=lambda row: str(row["sys_id"])):
         try:
-            visible_columns += field_value(world, CALLER, "task", row, ("x",), moment(CALLER.id)) or "-"
+            visible_values += field_value(world, CALLER, "task", row, ("x",), make_moment(CALLER.id)) or "-"
         except QueryRefused:
-            visible_columns += "!"
-    assert visible_columns == expected
+            visible_values += "!"
+    assert visible_values == expected
     if "!" in expected:
         for text in ("xISEMPTY", "ORDERBYx", "to.x=a", "sys_idSAMEASx"):
             with pytest.raises(QueryRefused):
@@ -255,7 +254,7 @@ def test_dot_walk_stops_at_unreadable_records_except_in_rules() -> None:
     assert selected_ids(guarded_world([OPEN_RULE]), "to.to.x=a") == ["1"]
 
 
-def test_write_rules_are_separate() -> None:
+def test_write_rules_decide_about_writing() -> None:
     world = guarded_world(
         [
             OPEN_RULE,
@@ -263,14 +262,12 @@ def test_write_rules_are_separate() -> None:
             make_rule("task", "x", "", *OTHER_ROLES, operation=WRITE),
         ]
     )
-    first_row, second_row = world.rows["task"].values()
-    assert is_permitted(world, CALLER, WRITE, "task", first_row, moment(CALLER.id))
-    assert not is_permitted(world, CALLER, WRITE, "task", {**first_row, "x": "b"}, moment(CALLER.id))
-    assert not is_permitted(world, CALLER, WRITE, "task", second_row, moment(CALLER.id))
-    assert [is_permitted(world, CALLER, WRITE, "task", first_row, moment(CALLER.id), name) for name in ("x", "to")] == [
-        False,
-        True,
-    ]
+    now, (first_row, second_row) = make_moment(CALLER.id), world.rows["task"].values()
+    assert is_permitted(world, CALLER, WRITE, "task", first_row, now)
+    assert not is_permitted(world, CALLER, WRITE, "task", {**first_row, "x": "b"}, now)
+    assert not is_permitted(world, CALLER, WRITE, "task", second_row, now)
+    assert not is_permitted(world, CALLER, WRITE, "task", first_row, now, "x")
+    assert is_permitted(world, CALLER, WRITE, "task", first_row, now, "to")
 
 
 FULL_WORLD = full_world()
@@ -290,23 +287,23 @@ def test_every_operator_is_implemented() -> None:
 def test_negation_is_complementary_and_empty_values_match_as_specified(pair: tuple[str, str]) -> None:
     @settings(FUZZ_SETTINGS, max_examples=10)
     @given(condition_for_pair_strategy(FULL_WORLD, ALPHA, pair), unprivileged_caller_strategy())
-    def check_law(condition: Any, caller: Caller) -> None:
+    def check_condition(condition: Any, caller: Caller) -> None:
         query = Query((Group((Term((condition,)),)),))
-        result = set(selected_ids(FULL_WORLD, to_text(query), caller, "alpha"))
+        matching_ids = set(selected_ids(FULL_WORLD, to_text(query), caller, "alpha"))
         if negation := condition.row.complement:
             value = condition.value
-            complement = selected_ids(
+            other_ids = selected_ids(
                 FULL_WORLD, f"{condition.path[0]}{negation}{{{value.replace('}', '}}')}}}", caller, "alpha"
             )
-            assert result.isdisjoint(complement) and len(result) + len(complement) == len(ALPHA_ROWS)
+            assert matching_ids.isdisjoint(other_ids) and len(matching_ids) + len(other_ids) == len(ALPHA_ROWS)
         column = ALPHA.columns[condition.path[0]]
         for row in ALPHA_ROWS:
             if is_empty(without_markup(row[column.name], column), column) and condition.operator not in SAMEAS_RESULTS:
                 expected = condition.operator in MATCHES_EMPTY
                 # EMPTYSTRING distinguishes empty text from NULL.
-                assert (row["sys_id"] in result) is expected or condition.operator == "EMPTYSTRING"
+                assert (row["sys_id"] in matching_ids) is expected or condition.operator == "EMPTYSTRING"
 
-    check_law()
+    check_condition()
 
 
 @FUZZ_SETTINGS
@@ -316,20 +313,20 @@ def test_result_is_the_visible_matching_records(case: RequestCase) -> None:
     visible_records = {row["sys_id"]: row for row in visible_rows(world, caller, table, moment)}
     query = parse(case.text)
     try:
-        result = select_ids(world, caller, table, case.text, moment)
+        result_ids = select_ids(world, caller, table, case.text, moment)
     except QueryRefused:
         return
     matching_ids = [
         key for key, row in visible_records.items() if row_matches(world, caller, query, table, row, moment)
     ]
-    assert sorted(result) == sorted(matching_ids)
-    assert result == sorted(result) or query.order
+    assert sorted(result_ids) == sorted(matching_ids)
+    assert result_ids == sorted(result_ids) or query.order
     # A world without the hidden records gives the same result.
-    seen_rows = {
+    rows_by_table = {
         name: {key: row for key, row in rows.items() if key in visible_records} for name, rows in world.rows.items()
     }
     if not any("." in rule.condition for rule in world.catalogue.rules) and "." not in case.text:
-        assert select_ids(World(world.catalogue, seen_rows), caller, table, case.text, moment) == result
+        assert select_ids(World(world.catalogue, rows_by_table), caller, table, case.text, moment) == result_ids
 
 
 def test_now_is_the_time_of_the_request() -> None:

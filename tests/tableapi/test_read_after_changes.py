@@ -73,7 +73,7 @@ def test_dropped_column_is_unknown(change_in_other_process: Any):  # B55
         field("device", "price", "integer")
 
 
-def recreate_column(table: str, name: str, type_name: str) -> Callable[[], None]:
+def column_recreation(table: str, name: str, type_name: str) -> Callable[[], None]:
     def drop_and_create() -> None:
         drop_column(table, name)
         field(table, name, type_name, **({"target": "user"} if type_name == "list" else {}))
@@ -81,13 +81,13 @@ def recreate_column(table: str, name: str, type_name: str) -> Callable[[], None]
     return drop_and_create
 
 
-def test_column_recreated_with_another_type(change_in_other_process: Any, lamp: str, bob: User):  # B55
+def test_column_can_be_recreated_with_another_type(change_in_other_process: Any, lamp: str, bob: User):  # B55
     paths = ["device", "device?sysparm_query=price=5", "device?sysparm_query=priceISNOTEMPTY^ORDERBYprice",
              "device?sysparm_query=priceIN5,6", f"device/{lamp}"]  # fmt: skip
     for type_name in ("decimal", "datetime", "list", "json", "boolean", "integer"):
         for path in paths:
-            recreate_column("device", "price", "integer")()
-            response = change_in_other_process(recreate_column("device", "price", type_name), *paths).get(path)
+            column_recreation("device", "price", "integer")()
+            response = change_in_other_process(column_recreation("device", "price", type_name), *paths).get(path)
             catalogue_loader.clear_cache()
             fresh_response = api(bob).get(path)
             assert fresh_response.status_code in (200, 400)
@@ -98,28 +98,28 @@ def test_column_recreated_with_another_type(change_in_other_process: Any, lamp: 
 
 
 @pytest.mark.parametrize("type_name", ["boolean", "datetime", "integer", "list"])
-def test_text_column_recreated_with_another_type(change_in_other_process: Any, lamp: str, type_name: str):  # B55
+def test_recreated_text_column_is_empty(change_in_other_process: Any, lamp: str, type_name: str):  # B55
     for path in ("device", f"device/{lamp}"):
-        recreate_column("device", "name", "string")()
+        column_recreation("device", "name", "string")()
         assert (
-            data_of(change_in_other_process(recreate_column("device", "name", type_name), path).get(path))[0]["name"]
+            data_of(change_in_other_process(column_recreation("device", "name", type_name), path).get(path))[0]["name"]
             is None
         )
 
 
-def test_new_and_dropped_tables(change_in_other_process: Any):  # B55
-    def make_table() -> None:
+def test_new_table_is_readable_and_dropped_table_is_unknown(change_in_other_process: Any):  # B55
+    def create_desk() -> None:
         table("desk")
         field("desk", "name")
         rule("read", "desk")
 
-    caller = change_in_other_process(make_table, "desk")
+    caller = change_in_other_process(create_desk, "desk")
     assert data_of(caller.get("desk")) == []
     caller = change_in_other_process(lambda: Table.objects.get(name="desk").delete(), "desk")
     assert error_of(caller.get("desk")) == (404, "table_not_found", None)
 
 
-def test_dropped_column_in_a_path(change_in_other_process: Any, lamp: str):  # B55
+def test_path_through_a_dropped_column_is_omitted(change_in_other_process: Any, lamp: str):  # B55
     table("holder")
     field("holder", "at", target="device")
     rule("read", "holder")
@@ -130,25 +130,25 @@ def test_dropped_column_in_a_path(change_in_other_process: Any, lamp: str):  # B
 
 
 def test_changed_rule_applies(change_in_other_process: Any, lamp: str):  # B56
-    first_rule = Rule.objects.get(table__name="device")
+    read_rule = Rule.objects.get(table__name="device")
 
-    def change_rule(**values: Any) -> Callable[[], None]:
+    def rule_change(**values: Any) -> Callable[[], None]:
         def apply_change() -> None:
             for name, value in values.items():
-                setattr(first_rule, name, value)
-            saving.save_rule(first_rule)
+                setattr(read_rule, name, value)
+            saving.save_rule(read_rule)
 
         return apply_change
 
-    assert data_of(change_in_other_process(change_rule(condition="price>5")).get("device")) == []
-    assert error_of(change_in_other_process(change_rule(condition="price>5")).get(f"device/{lamp}"))[:2] == (
+    assert data_of(change_in_other_process(rule_change(condition="price>5")).get("device")) == []
+    assert error_of(change_in_other_process(rule_change(condition="price>5")).get(f"device/{lamp}"))[:2] == (
         404,
         "record_not_found",
     )
-    assert len(data_of(change_in_other_process(change_rule(condition=""), f"device/{lamp}").get("device"))) == 1
-    assert error_of(change_in_other_process(change_rule(active=False)).get("device")) == (404, "table_not_found", None)
-    assert len(data_of(change_in_other_process(change_rule(active=True)).get(f"device/{lamp}"))) == 1
-    assert error_of(change_in_other_process(lambda: first_rule.delete()).get(f"device/{lamp}"))[:2] == (
+    assert len(data_of(change_in_other_process(rule_change(condition=""), f"device/{lamp}").get("device"))) == 1
+    assert error_of(change_in_other_process(rule_change(active=False)).get("device")) == (404, "table_not_found", None)
+    assert len(data_of(change_in_other_process(rule_change(active=True)).get(f"device/{lamp}"))) == 1
+    assert error_of(change_in_other_process(lambda: read_rule.delete()).get(f"device/{lamp}"))[:2] == (
         404,
         "table_not_found",
     )
@@ -202,10 +202,10 @@ def test_changed_views_and_choices_apply(change_in_other_process: Any, lamp: str
     caller = change_in_other_process(lambda: View.objects.get(name="short").delete())
     assert error_of(caller.get("device", view="short")) == (400, "invalid_parameter", "sysparm_view")
 
-    state = field("device", "state", choices={"1": "New"})
+    state_column = field("device", "state", choices={"1": "New"})
     record_id = record("device", state="1")
     caller = change_in_other_process(
-        lambda: Choice.objects.get(column=state).delete(), f"device/{record_id}?sysparm_display_value=1"
+        lambda: Choice.objects.get(column=state_column).delete(), f"device/{record_id}?sysparm_display_value=1"
     )
     assert data_of(caller.get(f"device/{record_id}", fields="state", display_value=1)) == [{"state": "1"}]
 
@@ -225,14 +225,14 @@ def test_rolled_back_change_does_not_apply(change_in_other_process: Any, lamp: s
 
 
 def test_table_can_be_added_while_the_catalogue_is_loaded(lamp: str, monkeypatch: pytest.MonkeyPatch):
-    load_columns, new_names = catalogue_loader._load_columns, iter(["room"])
+    original_load, new_names = catalogue_loader._load_columns, iter(["room"])
 
     def load_columns_after_a_change(*args: Any) -> Any:
         for name in new_names:
             table(name)
             field(name, "floor")
             rule("read", name)
-        return load_columns(*args)
+        return original_load(*args)
 
     monkeypatch.setattr(catalogue_loader, "_load_columns", load_columns_after_a_change)
     catalogue = catalogue_loader.load()

@@ -57,9 +57,9 @@ def test_concatenated_cursor_pages_equal_the_list(type_name: str, alice: User, b
     field("thing", "parent", target="thing")
     open_table("thing")
     parent = None
-    users = {"1": alice.pk, "2": bob.pk} if type_name == "reference" else {}
+    user_ids = {"1": alice.pk, "2": bob.pk} if type_name == "reference" else {}
     for number, value in enumerate(SORTED_VALUES[type_name]):
-        value = users.get(value, value)
+        value = user_ids.get(value, value)
         parent = record("thing", it=value, rank=number % 2 or None, parent=parent)
     caller = api(bob, credential="key")
     all_ids = set(column_values(caller.get("thing", fields="sys_id"), "sys_id"))
@@ -78,9 +78,9 @@ def test_concatenated_cursor_pages_equal_the_list(type_name: str, alice: User, b
         assert (
             list(values_of_all_pages(caller, "thing", "sys_id", query=query, fields="sys_id", limit=1)) == whole_list
         ), query
-    ascending = column_values(caller.get("thing", query="ORDERBYit", fields="it,sys_id"), "sys_id")
-    assert column_values(caller.get("thing", query="ORDERBYDESCit", fields="sys_id"), "sys_id") == ascending[::-1]
-    # "empty last ascending"
+    ascending_ids = column_values(caller.get("thing", query="ORDERBYit", fields="it,sys_id"), "sys_id")
+    assert column_values(caller.get("thing", query="ORDERBYDESCit", fields="sys_id"), "sys_id") == ascending_ids[::-1]
+    # Empty values are last in ascending order.
     sorted_values = [record["it"] for record in data_of(caller.get("thing", query="ORDERBYit", fields="it"))]
     value_count = sum(value not in (None, "") for value in SORTED_VALUES[type_name])
     assert all(value is not None for value in sorted_values[:value_count]) and sorted_values[value_count:] == [None] * (
@@ -89,38 +89,38 @@ def test_concatenated_cursor_pages_equal_the_list(type_name: str, alice: User, b
 
 
 class TestCursors:
-    def test_cursor_without_a_sort(self, notes: list[str], bob: User):
-        assert list(values_of_all_pages(api(bob), "note", "sys_id", limit=4)) == notes
-        assert list(values_of_all_pages(api(bob), "note", "sys_id", limit=4, query="ORDERBYDESCsys_id")) == notes[::-1]
+    def test_cursor_pages_without_a_sort_are_ordered_by_id(self, note_ids: list[str], bob: User):
+        for query, expected in (("", note_ids), ("ORDERBYDESCsys_id", note_ids[::-1])):
+            assert list(values_of_all_pages(api(bob), "note", "sys_id", limit=4, query=query)) == expected
 
-    def test_concurrent_inserts_and_deletes_do_not_shift_pages(self, notes: list[str], bob: User):
+    def test_concurrent_inserts_and_deletes_do_not_shift_pages(self, note_ids: list[str], bob: User):
         first_page = api(bob).get("note", limit=10)
-        query_rows("DELETE FROM records.note WHERE sys_id = ANY (%s)", notes[3:10])
+        query_rows("DELETE FROM records.note WHERE sys_id = ANY (%s)", note_ids[3:10])
         record("note", sys_id="0", name="early")
         assert (
             column_values(api(bob).get(next_page_url(first_page).removeprefix("http://testserver")), "sys_id")
-            == notes[10:20]
+            == note_ids[10:20]
         )
 
-    def test_page_size_and_output_options_can_change(self, notes: list[str], bob: User):
+    def test_page_size_and_output_options_can_change(self, note_ids: list[str], bob: User):
         cursor = parse_qs(urlsplit(next_page_url(api(bob).get("note", limit=10))).query)["sysparm_cursor"][0]
         response = api(bob).get("note", limit=3, cursor=cursor, display_value=1, exclude_reference_link=1)
-        assert column_values(response, "sys_id") == notes[10:13]
+        assert column_values(response, "sys_id") == note_ids[10:13]
 
-    def test_cursor_is_valid_only_for_its_list_and_caller(self, notes: list[str], bob: User, alice: User):
+    def test_cursor_is_valid_only_for_its_list_and_caller(self, note_ids: list[str], bob: User, alice: User):
         table("other")
         field("other", "name")
         rule("read", "other")
-        query = {"query": "ORDERBYname", "fields": "name,sys_id", "limit": 5}
-        cursor = parse_qs(urlsplit(next_page_url(api(bob).get("note", **query))).query)["sysparm_cursor"][0]
+        params = {"query": "ORDERBYname", "fields": "name,sys_id", "limit": 5}
+        cursor = parse_qs(urlsplit(next_page_url(api(bob).get("note", **params))).query)["sysparm_cursor"][0]
 
-        assert len(data_of(api(bob).get("note", **query, cursor=cursor))) == 5
-        refusals = [
-            api(alice).get("note", **query, cursor=cursor),
-            api(bob).get("other", **query, cursor=cursor),
-            api(bob).get("note", **{**query, "query": "ORDERBYDESCname"}, cursor=cursor),
-            api(bob).get("note", **{**query, "query": "name!=x^ORDERBYname"}, cursor=cursor),
-            api(bob).get("note", **{**query, "fields": "name"}, cursor=cursor),
+        assert len(data_of(api(bob).get("note", **params, cursor=cursor))) == 5
+        responses = [
+            api(alice).get("note", **params, cursor=cursor),
+            api(bob).get("other", **params, cursor=cursor),
+            api(bob).get("note", **{**params, "query": "ORDERBYDESCname"}, cursor=cursor),
+            api(bob).get("note", **{**params, "query": "name!=x^ORDERBYname"}, cursor=cursor),
+            api(bob).get("note", **{**params, "fields": "name"}, cursor=cursor),
             api(bob).get("note", cursor=cursor),
         ]
         for invalid_cursor in (
@@ -137,18 +137,18 @@ class TestCursors:
             "{}",
             f"{cursor[:-4]}AAAA",
         ):
-            refusals.append(api(bob).get("note", **query, cursor=invalid_cursor))
-        assert {error_of(response) for response in refusals} == {(400, "invalid_parameter", "sysparm_cursor")}
-        assert len({response.content for response in refusals}) == 1
+            responses.append(api(bob).get("note", **params, cursor=invalid_cursor))
+        assert {error_of(response) for response in responses} == {(400, "invalid_parameter", "sysparm_cursor")}
+        assert len({response.content for response in responses}) == 1
 
-    def test_cursor_reveals_nothing(self, notes: list[str], bob: User):
+    def test_cursor_reveals_nothing(self, note_ids: list[str], bob: User):
         cursor = parse_qs(urlsplit(next_page_url(api(bob).get("note", query="ORDERBYname", limit=5))).query)[
             "sysparm_cursor"
         ][0]
         assert b"n04" not in base64.urlsafe_b64decode(cursor + "==")
         assert next_page_url(api(bob).get("note", limit=5)) == next_page_url(api(bob).get("note", limit=5))
 
-    def test_cursor_and_offset_exclude_each_other(self, notes: list[str], bob: User):
+    def test_cursor_and_offset_exclude_each_other(self, note_ids: list[str], bob: User):
         cursor = parse_qs(urlsplit(next_page_url(api(bob).get("note", limit=5))).query)["sysparm_cursor"][0]
         assert error_of(api(bob).get("note", limit=5, cursor=cursor, page=2)) == (
             400,

@@ -30,9 +30,9 @@ def lamp(db: Any) -> str:
     return record("device", name="Lamp", price=5, maker=record("maker", name="Lux", country=country))
 
 
-def read_one(caller: User, lamp: str, **options: Any) -> Any:
-    """The response for the record, which equals that of a list with only this record."""
-    record_response, list_response = (api(caller).get(path, **options) for path in (f"device/{lamp}", "device"))
+def read_one(user: User, lamp: str, **options: Any) -> Any:
+    """The response for the record; fails if a list of only this record differs."""
+    record_response, list_response = (api(user).get(path, **options) for path in (f"device/{lamp}", "device"))
     assert record_response.get("X-Ignored-Fields") == list_response.get("X-Ignored-Fields")
     assert record_response.status_code == list_response.status_code
     assert record_response.content == list_response.content
@@ -140,7 +140,7 @@ class TestFields:
         (record,) = data_of(read_one(bob, lamp, fields=",".join(paths)))
         assert record == {paths[0]: None, paths[1]: None, "name": "Lamp"}
 
-    def test_at_most_five_hundred_fields(self, lamp: str, bob: User):
+    def test_at_most_five_hundred_fields_are_accepted(self, lamp: str, bob: User):
         names = [f"x{number}" for number in range(500)]
         assert error_of(read_one(bob, lamp, fields=",".join(["name", *names]))) == (
             400,
@@ -200,17 +200,17 @@ class TestViews:
         new_view = view("device", "wide", "name")
         for number in range(12):
             field("device", f"maker{number}", target="maker")
-            path = {"view": new_view.pk, "path": f"maker{number}.name", "position": number}
-            assert api(alice).post("sys_ui_view_column", path).status_code == 201
+            body = {"view": new_view.pk, "path": f"maker{number}.name", "position": number}
+            assert api(alice).post("sys_ui_view_column", body).status_code == 201
         response = api(alice).post("sys_ui_view_column", {"view": new_view.pk, "path": "maker.name", "position": 20})
         assert error_of(response)[0] == 422 and "more than 12 references" in response.json()["errors"][0]["message"]
         assert len(data_of(read_one(alice, lamp, view="wide"))[0]) == 13
 
     def test_invalid_stored_path_can_be_moved_but_not_changed(self, lamp: str, alice: User):
         dropped_column = field("device", "gone")
-        column = view("device", "short", "name", "gone").columns.get(path="gone")
+        view_column = view("device", "short", "name", "gone").columns.get(path="gone")
         dropped_column.delete()
-        path = f"sys_ui_view_column/{column.pk}"
+        path = f"sys_ui_view_column/{view_column.pk}"
         assert data_of(api(alice).patch(path, {"position": 9}))[0]["position"] == 9
         assert error_of(api(alice).patch(path, {"path": "also_gone"}))[2] == "path"
 
@@ -245,7 +245,7 @@ class TestViews:
     def test_child_table_inherits_views(self, lamp: str, bob: User):
         table("laptop", parent="device")
         view("device", "short", "name")
-        own_laptop = record("laptop", name="Slim")
-        assert data_of(api(bob).get(f"laptop/{own_laptop}", view="short")) == [{"name": "Slim"}]
+        laptop = record("laptop", name="Slim")
+        assert data_of(api(bob).get(f"laptop/{laptop}", view="short")) == [{"name": "Slim"}]
         view("laptop", "short", "sys_id")
-        assert data_of(api(bob).get(f"laptop/{own_laptop}", view="short")) == [{"sys_id": own_laptop}]
+        assert data_of(api(bob).get(f"laptop/{laptop}", view="short")) == [{"sys_id": laptop}]

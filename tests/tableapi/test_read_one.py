@@ -1,6 +1,5 @@
 """GET of one record: the responses to different callers, which reveal nothing about hidden records."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,8 +21,8 @@ def lamp(db: Any) -> str:
 
 
 def identical_content(responses: list[Any]) -> bytes:
-    (result,) = {(response.status_code, response.content, response.get("WWW-Authenticate")) for response in responses}
-    return result[1]
+    (triple,) = {(response.status_code, response.content, response.get("WWW-Authenticate")) for response in responses}
+    return triple[1]
 
 
 def test_record_is_returned_with_every_column(lamp: str, bob: User):
@@ -141,13 +140,10 @@ def test_head_has_the_headers_of_get(lamp: str, bob: User):  # B66
 
 
 def test_links_use_the_base_url(lamp: str, bob: User, settings: Any):
-    table_link: Callable[[], str] = lambda: data_of(api(bob).get(f"device/{lamp}"))[0]["sys_db_table_id"]["link"]  # noqa: E731
-    path = f"/rest/v1/table/sys_db_table/{data_of(api(bob).get(f'device/{lamp}'))[0]['sys_db_table_id']['value']}"
-
-    settings.BASE_URL = ""
-    assert table_link() == f"http://testserver{path}"
-    settings.BASE_URL = "https://desk.example.com"
-    assert table_link() == f"https://desk.example.com{path}"
+    for base_url, expected_url in (("", "http://testserver"), ("https://desk.example.com", "https://desk.example.com")):
+        settings.BASE_URL = base_url
+        reference = data_of(api(bob).get(f"device/{lamp}"))[0]["sys_db_table_id"]
+        assert reference["link"] == f"{expected_url}/rest/v1/table/sys_db_table/{reference['value']}"
 
 
 class TestETag:
@@ -183,9 +179,9 @@ class TestETag:
 
         assert "ETag" not in response_before and response_before.content == response_after.content
         assert response_before.headers.keys() == response_after.headers.keys()
-        for guess in range(3):
-            tag = {"If-Match": f'"{guess}-x"'}
-            assert error_of(api(bob).patch(f"device/{lamp}", {"name": "b"}, headers=tag)) == (412, "stale", None)
+        for version in range(3):
+            headers = {"If-Match": f'"{version}-x"'}
+            assert error_of(api(bob).patch(f"device/{lamp}", {"name": "b"}, headers=headers)) == (412, "stale", None)
         assert api(bob).patch(f"device/{lamp}", {"name": "b"}, headers={"If-Match": "*"}).status_code == 200
 
     def test_missing_record_has_no_etag(self, lamp: str, bob: User):

@@ -1,6 +1,6 @@
 """Every operator on every type that it supports: which of five records match, directly and through a reference.
 
-Record e is always empty, d often. `$bob` and `$alice` stand for user ids; Bob is the caller.
+Record e is always empty, and d often is. `$bob` and `$alice` stand for user ids; Bob is the caller.
 """
 
 import re
@@ -273,11 +273,11 @@ OPERATOR_EXAMPLES: dict[str, tuple[tuple[list[Any], list[Any]], list[tuple[str, 
 }
 
 
-def with_ids(value: Any, ids: dict[str, str]) -> Any:
+def with_ids(value: Any, user_ids: dict[str, str]) -> Any:
     if isinstance(value, list):
-        return [with_ids(item, ids) for item in value]
+        return [with_ids(item, user_ids) for item in value]
     if isinstance(value, str):
-        return re.sub(r"\$(bob|alice)", lambda match: ids[match.group(1)], value)
+        return re.sub(r"\$(bob|alice)", lambda match: user_ids[match.group(1)], value)
     return value
 
 
@@ -286,10 +286,10 @@ def matching_names(caller: Any, name: str, query: str) -> str:
 
 
 @pytest.mark.parametrize("type_name", OPERATOR_EXAMPLES)
-def test_operators_by_type(type_name: str, alice: User, bob: User):
+def test_operators_match_the_expected_records(type_name: str, alice: User, bob: User):
     """Each record matches either an operator or its negation."""
     (values, other_values), examples = OPERATOR_EXAMPLES[type_name]
-    ids = {"alice": alice.pk, "bob": bob.pk}
+    user_ids = {"alice": alice.pk, "bob": bob.pk}
     attributes: dict[str, Any] = (
         {"choices": {choice: choice for choice in values if choice}} if type_name == "choice" else {}
     )
@@ -307,28 +307,28 @@ def test_operators_by_type(type_name: str, alice: User, bob: User):
     open_table("thing")
     open_table("holder")
     for name, value, other_value in zip(NAMES, values, other_values, strict=True):
-        record_id = record("thing", name=name, it=with_ids(value, ids), other=with_ids(other_value, ids))
+        record_id = record("thing", name=name, it=with_ids(value, user_ids), other=with_ids(other_value, user_ids))
         record("holder", name=name, at=record_id)
     record("holder", name="f")
     caller = api(bob, credential="key")
 
     for query, names in examples:
-        query = with_ids(query, ids)
+        query = with_ids(query, user_ids)
         assert matching_names(caller, "thing", query) == names, query
         (condition,) = parse(query).conditions()
         # Every column behind an empty reference is empty.
         expected_names = names + "f" * (empty_value_match(condition.operator) in ("yes", "if both are empty"))
-        assert matching_names(caller, "holder", with_walked_path(query)) == expected_names, query
+        assert matching_names(caller, "holder", holder_query(query)) == expected_names, query
         if condition.row.complement:
             negated_query = f"{'.'.join(condition.path)}{condition.row.complement}{condition.value}"
             assert set(matching_names(caller, "thing", negated_query)) == set(NAMES) - set(names), negated_query
-            assert set(matching_names(caller, "holder", with_walked_path(negated_query))) == set(NAMES + "f") - set(
+            assert set(matching_names(caller, "holder", holder_query(negated_query))) == set(NAMES + "f") - set(
                 expected_names
             ), negated_query
 
 
-def with_walked_path(query: str) -> str:
-    """The same query for the record that `at` refers to."""
+def holder_query(query: str) -> str:
+    """The same query for a holder, with paths through `at`."""
     (condition,) = parse(query).conditions()
     value = query[condition.value_position :]
     if condition.row.kind in (ValueKind.PATH, ValueKind.DISTANCE):
@@ -372,7 +372,7 @@ def test_operator_unsupported_by_the_type_is_refused(bob: User):
     rule_scope = path_resolver.RuleScope(catalogue)
     refused_queries = {}
     for type_name, type_row in TYPE_ROWS.items():
-        fitting_operators = OPERATORS_OF_FAMILY[type_row.family]
+        supported_operators = OPERATORS_OF_FAMILY[type_row.family]
         for name, row in OPERATORS.items():
             if row.only_path:
                 continue
@@ -384,14 +384,14 @@ def test_operator_unsupported_by_the_type_is_refused(bob: User):
                 is_accepted, refused_queries[type_name] = False, query
             except Exception:  # a column that no one may read is unknown
                 is_accepted = False
-            assert is_accepted is (name in fitting_operators), query
+            assert is_accepted is (name in supported_operators), query
     assert refused_queries.keys() == TYPE_ROWS.keys() - {"password", "secret"}
     for query in refused_queries.values():
         assert error_of(api(bob).get("thing", query=query)) == (400, "invalid_query", "sysparm_query"), query
 
 
-def test_caller_functions(alice: User, bob: User):
-    helpers, others_group = group("Helpers", bob), group("Others", alice)
+def test_caller_functions_use_the_groups_and_roles_of_the_caller(alice: User, bob: User):
+    helpers, others = group("Helpers", bob), group("Others", alice)
     grant(bob, "reader", "auditor")
     table("thing")
     for name, target in (("helpers", "sys_group"), ("role", "sys_role")):
@@ -399,8 +399,8 @@ def test_caller_functions(alice: User, bob: User):
         field("thing", f"{name}_list", "list", target=target)
     field("thing", "name")
     open_table("thing")
-    record("thing", name="a", helpers=helpers.pk, helpers_list=[others_group.pk, helpers.pk], role=role("auditor").pk)
-    record("thing", name="b", helpers=others_group.pk, helpers_list=[others_group.pk], role=role("admin").pk)
+    record("thing", name="a", helpers=helpers.pk, helpers_list=[others.pk, helpers.pk], role=role("auditor").pk)
+    record("thing", name="b", helpers=others.pk, helpers_list=[others.pk], role=role("admin").pk)
     record("thing", name="c", role_list=[role("reader").pk])
 
     for query, names in (
@@ -485,9 +485,9 @@ class TestWordSearch:
         assert matching_names(api(bob), "note", "sys_idAREfloor") == "a"
 
     def test_words_times_columns_count_as_conditions(self, notes: None, bob: User):
-        def search_words(words: int, further_query: str = "") -> Any:
+        def search_words(word_count: int, further_query: str = "") -> Any:
             return api(bob).get(
-                "note", query="sys_idARE" + " ".join(f"w{number}" for number in range(words)) + further_query
+                "note", query="sys_idARE" + " ".join(f"w{number}" for number in range(word_count)) + further_query
             )
 
         # Three columns are searched.
@@ -500,7 +500,7 @@ class TestWordSearch:
             assert error_of(refusal) == (400, "invalid_query", "sysparm_query")
             assert "more than 200 conditions" in refusal.json()["errors"][0]["message"]
 
-    def test_too_many_words_are_refused_before_the_table_is_opened(self):
+    def test_parser_refuses_too_many_words(self):
         with pytest.raises(QueryError, match="more than 200 conditions"):
             parse("sys_idARE" + " ".join(f"{number:03}" for number in range(3_000)))
         assert parse("sys_idARE" + " ".join(map(str, range(200))))
@@ -514,7 +514,7 @@ class TestWordSearch:
         assert error_of(api(bob).get("note", query="sys_idARE... &")) == (400, "invalid_query", "sysparm_query")
 
 
-def test_instances_of_a_table(bob: User):
+def test_instanceof_includes_child_tables(bob: User):
     table("device")
     field("device", "name")
     table("laptop", parent="device")

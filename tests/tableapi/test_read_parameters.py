@@ -10,7 +10,7 @@ from tests.tableapi.world import api, column_values, error_of
 pytestmark = pytest.mark.django_db
 
 
-def test_unknown_parameters_are_ignored(notes: list[str], bob: User):
+def test_unknown_parameters_are_ignored(note_ids: list[str], bob: User):
     response = api(bob).get("note?offset=1&sysparm_input_display_value=1&lang=de", offset=4, limit=2)
     assert column_values(response, "name") == ["n00", "n01"]
     assert not [name for name in response.headers if name.startswith("X-Ignored")]
@@ -28,7 +28,7 @@ def test_unknown_parameters_are_ignored(notes: list[str], bob: User):
         ("sysparm_view=%00", "sysparm_view", "sysparm_view contains a character that cannot be stored."),
     ],
 )
-def test_invalid_parameter_is_refused(notes: list[str], bob: User, query: str, field: str, message: Any):
+def test_invalid_parameter_is_refused(note_ids: list[str], bob: User, query: str, field: str, message: Any):
     response = api(bob).get(f"note?{query}")
     assert error_of(response) == (400, "invalid_parameter", field)
     assert response.json()["errors"][0]["message"] == message

@@ -12,10 +12,10 @@ pytestmark = pytest.mark.django_db
 
 
 class TestQueries:
-    def matching_names(self, caller: User, query: str) -> Any:
-        return column_values(api(caller).get("note", query=query, fields="name", limit=50), "name")
+    def matching_names(self, user: User, query: str) -> Any:
+        return column_values(api(user).get("note", query=query, fields="name", limit=50), "name")
 
-    def test_or_and_new_query_precedence(self, notes: list[str], bob: User):
+    def test_conditions_combine_by_precedence(self, note_ids: list[str], bob: User):
         for query, expected in (
             ("name=n01^name=n02^ORname=n01", ["n01"]),
             ("name=n01^rank=2^NQname=n03", ["n03"]),
@@ -27,10 +27,10 @@ class TestQueries:
         ):
             assert self.matching_names(bob, query) == expected, query
 
-    def test_empty_query_matches_every_record(self, notes: list[str], bob: User):
+    def test_empty_query_matches_every_record(self, note_ids: list[str], bob: User):
         assert len(self.matching_names(bob, "")) == len(self.matching_names(bob, "^EQ")) == 25
 
-    def test_values_can_contain_any_character(self, notes: list[str], bob: User):  # B46
+    def test_values_can_contain_any_character(self, note_ids: list[str], bob: User):  # B46
         for value in (
             "a^b",
             "a)b",
@@ -96,7 +96,7 @@ class TestQueries:
         ],
     )
     def test_invalid_query_is_refused_with_a_position(
-        self, notes: list[str], bob: User, query: str, code: str | None, position: int | None
+        self, note_ids: list[str], bob: User, query: str, code: str | None, position: int | None
     ):  # B44 B45
         response = api(bob).get("note", query=query)
         if code is None:
@@ -112,17 +112,17 @@ class TestQueries:
             assert fragment not in error["message"].replace(query, "") or fragment in query
 
     @pytest.mark.parametrize("number", ["99999999999999999999", "-9223372036854775809"])
-    def test_out_of_range_number_names_the_range(self, notes: list[str], bob: User, number: str):
+    def test_out_of_range_number_names_the_range(self, note_ids: list[str], bob: User, number: str):
         (error,) = api(bob).get("note", query=f"rank>{number}").json()["errors"]
         assert "a whole number from -9223372036854775808 to 9223372036854775807 is expected" in error["message"]
 
-    def test_lists_and_json_cannot_be_sorted(self, notes: list[str], bob: User):
+    def test_lists_and_json_cannot_be_sorted(self, note_ids: list[str], bob: User):
         field("note", "who", "list", target="user")
         field("note", "more", "json")
         for name in ("who", "more"):
             assert error_of(api(bob).get("note", query=f"ORDERBY{name}"))[:2] == (400, "invalid_query")
 
-    def test_empty_values_sort_last_ascending(self, notes: list[str], bob: User):
+    def test_empty_values_sort_last_ascending(self, note_ids: list[str], bob: User):
         ascending, descending = (
             column_values(
                 api(bob).get("note", query=f"rank!=1^ORDERBY{direction}rank", fields="rank", limit=50), "rank"
@@ -133,7 +133,7 @@ class TestQueries:
 
 
 class TestValueFunctions:
-    def test_relative_time_functions(self, db: Any, bob: User):
+    def test_time_functions_follow_the_current_time(self, db: Any, bob: User):
         table("event")
         field("event", "name")
         field("event", "at", "datetime")
@@ -162,36 +162,36 @@ class TestValueFunctions:
             assert column_values(api(bob).get("event", query=query, fields="name"), "name") == expected, query
 
     def test_caller_function_is_the_id_of_the_caller(self, db: Any, bob: User, alice: User):
-        for caller in (bob, alice):
-            response = api(caller).get("user", query="sys_id=javascript:gs.getUserID()", fields="login")
-            assert data_of(response) == [{"login": caller.login}]
+        for user in (bob, alice):
+            response = api(user).get("user", query="sys_id=javascript:gs.getUserID()", fields="login")
+            assert data_of(response) == [{"login": user.login}]
 
 
 class TestLimits:
-    def test_length_of_the_query_string_is_limited(self, notes: list[str], bob: User):  # B41
-        def query_of_length(length: int) -> Any:
-            start = "sysparm_query=name!="
-            return api(bob).get(f"note?{start}{'x' * (length - len(start))}")
+    def test_length_of_the_query_string_is_limited(self, note_ids: list[str], bob: User):  # B41
+        def send_query(length: int) -> Any:
+            prefix = "sysparm_query=name!="
+            return api(bob).get(f"note?{prefix}{'x' * (length - len(prefix))}")
 
-        assert len(data_of(query_of_length(16 * 1024))) == 20
-        assert error_of(query_of_length(16 * 1024 + 1)) == (414, "query_too_long", None)
-        assert error_of(query_of_length(1_000_000)) == (414, "query_too_long", None)
+        assert len(data_of(send_query(16 * 1024))) == 20
+        assert error_of(send_query(16 * 1024 + 1)) == (414, "query_too_long", None)
+        assert error_of(send_query(1_000_000)) == (414, "query_too_long", None)
 
-    def test_number_of_conditions_is_limited(self, notes: list[str], bob: User):  # B41
+    def test_number_of_conditions_is_limited(self, note_ids: list[str], bob: User):  # B41
         for joiner in ("^", "^OR", "^NQ"):
             assert len(data_of(api(bob).get("note", query=joiner.join(["name!=x"] * 200)))) == 20
             response = api(bob).get("note", query=joiner.join(["name!=x"] * 201))
             assert error_of(response) == (400, "invalid_query", "sysparm_query")
 
     @pytest.mark.parametrize("operator", ["IN", "NOT IN"])
-    def test_number_of_list_values_is_limited(self, notes: list[str], bob: User, operator: str):  # B41
+    def test_number_of_list_values_is_limited(self, note_ids: list[str], bob: User, operator: str):  # B41
         values = [str(number) for number in range(1, 1001)]
         response = api(bob).get("note", query=f"rank{operator}{','.join(values)}", count="exact")
         assert response["X-Total-Count"] == ("16" if operator == "IN" else "9")
         response = api(bob).get("note", query=f"rank{operator}{','.join([*values, '0'])}")
         assert error_of(response) == (400, "invalid_query", "sysparm_query")
 
-    def test_number_of_hops_is_limited(self, notes: list[str], bob: User):  # B42
+    def test_number_of_hops_is_limited(self, note_ids: list[str], bob: User):  # B42
         field("note", "parent", target="note")
         for query in ("PATH=x", "ORDERBYPATH", "nameSAMEASPATH"):
             five_hops, six_hops = (query.replace("PATH", "parent." * hops + "name") for hops in (5, 6))
@@ -199,7 +199,7 @@ class TestLimits:
             assert error_of(api(bob).get("note", query=six_hops))[:2] == (400, "invalid_query")
         assert error_of(api(bob).get("note", query="parent." * 50 + "name=x"))[:2] == (400, "invalid_query")
 
-    def test_sort_keys_and_nested_parentheses_are_limited(self, notes: list[str], bob: User):
+    def test_sort_keys_and_nested_parentheses_are_limited(self, note_ids: list[str], bob: User):
         assert data_of(api(bob).get("note", query="^".join(["ORDERBYname"] * 20)))
         assert error_of(api(bob).get("note", query="^".join(["ORDERBYname"] * 21)))[:2] == (400, "invalid_query")
         assert data_of(api(bob).get("note", query="(" * 20 + "name=n01" + ")" * 20))

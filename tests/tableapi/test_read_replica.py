@@ -32,7 +32,7 @@ def read_rule(db: Any) -> Rule:
 
 @pytest.fixture
 def lagging_replica_reads(read_rule: Rule, monkeypatch: Any, bob: User) -> list[str]:
-    """A replica that keeps its catalogue when the primary changes; returns the databases that are read."""
+    """Simulates a replica that keeps its catalogue when the primary changes; returns the databases that are read."""
     assert column_values(api(bob).get("note"), "name") == ["a"]
     old_version = catalogue_loader.cached_catalogue().version
     monkeypatch.setitem(settings.DATABASES, statement_runner.REPLICA, {"ATOMIC_REQUESTS": False})

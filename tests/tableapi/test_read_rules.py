@@ -116,7 +116,7 @@ class TestColumnRuleLevels:
     def test_first_level_with_a_rule_decides(self, laptop_tables: None, bob: User):
         rule("read", "device")
         assert readable_names(bob, "laptop") == ["Slim"], "without rules, columns are readable"
-        # From the last level to the first: each one overrides the rules before.
+        # From the last level to the first: each rule overrides the previous ones.
         for number, (owner, name) in enumerate(reversed(self.LEVELS)):
             is_closed = number % 2 == 0
             rule("read", owner, name, roles=["other"] if is_closed else [])
@@ -142,11 +142,11 @@ class TestColumnRuleLevels:
         rule("read", "device", "name")
         assert readable_names(bob) is None
 
-    def test_system_columns_have_rules(self, laptop_tables: None, bob: User):
+    def test_system_columns_can_have_rules(self, laptop_tables: None, bob: User):
         rule("read", "device")
         rule("read", "device", "sys_created_at", roles=["other"])
-        result = data_of(api(bob).get("device"))[0]
-        assert "sys_created_at" not in result and "sys_id" in result
+        first_record = data_of(api(bob).get("device"))[0]
+        assert "sys_created_at" not in first_record and "sys_id" in first_record
         rule("read", "device", "*", roles=["other"])
         assert data_of(api(bob).get("device")) == [{}, {}]
 
@@ -230,10 +230,10 @@ class TestConditions:
         field("device", "team", target="sys_group")
         field("device", "watchers", "list", target="user")
         field("device", "part_of", target="device")
-        helpers = group("Helpers", bob)
+        helpers_group = group("Helpers", bob)
         owned_device = record("device", name="Whole", owner=bob.pk)
         record("device", name="Hers", owner=alice.pk, watchers=[bob.pk], part_of=owned_device)
-        record("laptop", name="Team", team=helpers.pk, memory=8)
+        record("laptop", name="Team", team=helpers_group.pk, memory=8)
         record("device", name="Nobody's")
 
     @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ class TestConditions:
             ("sys_idINSTANCEOFlaptop", ["Team"]),
         ],
     )
-    def test_condition_uses_record_and_caller(
+    def test_condition_can_use_the_record_and_the_caller(
         self, owned_devices: None, bob: User, condition: str, expected: list[str]
     ):  # B14
         rule("read", "device", condition=condition)
@@ -280,7 +280,7 @@ class TestConditions:
         query_rows("UPDATE records.laptop SET memory = 7")
         assert readable_names(bob) == ["Whole"] and readable_names(bob, "laptop") == []
 
-    def test_column_rule_with_a_child_column_condition(self, owned_devices: None, bob: User):
+    def test_column_rule_can_depend_on_a_child_column(self, owned_devices: None, bob: User):
         rule("read", "device")
         rule("read", "laptop", "name", condition="memory<8")
         assert readable_names(bob, query="nameISEMPTY", fields="sys_id") == ["-"]
@@ -289,9 +289,9 @@ class TestConditions:
         assert "Team" in column_values(api(bob).get("device", fields="name"), "name")
 
 
-def store_condition(rule: Rule, **values: Any) -> None:
+def store_condition(stored_rule: Rule, **values: Any) -> None:
     """Store a condition that no form would accept, as a restored backup can contain one."""
-    Rule.objects.filter(pk=rule.pk).update(**values)
+    Rule.objects.filter(pk=stored_rule.pk).update(**values)
     State.increment_version()
 
 
@@ -323,7 +323,7 @@ class TestBrokenRules:
             assert readable_names(bob) == ["-", "-"], condition
 
     def test_broken_child_rules_reveal_no_column(self, laptop_tables: None, bob: User):
-        """Only laptops could show the column, and no one sees a laptop."""
+        """Only laptops could show the column, and no one may read a laptop."""
         rule("read", "device")
         rule("read", "device", "name", roles=["nobody"])
         broken_rule = rule("read", "laptop", condition="memory=1")

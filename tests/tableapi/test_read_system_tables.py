@@ -6,6 +6,7 @@ import pytest
 
 from accounts.authentication import access_keys
 from accounts.models import Company, Group, User
+from tableapi.models import Rule
 from tests.tableapi.world import api, column_values, data_of, error_of, field, grant, open_table, record, rule, table
 
 pytestmark = pytest.mark.django_db
@@ -66,7 +67,7 @@ class TestUsers:
 
 
 class TestReadableNames:
-    def test_names_of_groups_companies_and_services(self, bob: User, alice: User):
+    def test_everybody_reads_names_of_groups_companies_and_services(self, bob: User, alice: User):
         Group.objects.create(name="Helpers")
         Company.objects.create(name="Acme")
         record("service", name="Mail")
@@ -115,37 +116,36 @@ def test_catalogue_tables_are_readable(alice: User):
         api(alice).get("sys_db_column", query="table.name=user^name=email", fields="name,table.name,type,is_unique")
     )
     assert records == [{"name": "email", "table.name": "user", "type": "string", "is_unique": False}]
-    names = column_values(api(alice).get("sys_db_table", fields="name", limit=100), "name")
-    assert set(ADMIN_TABLES) | {"user", "company", "service"} <= set(names)
-    (rules,) = data_of(
+    table_names = column_values(api(alice).get("sys_db_table", fields="name", limit=100), "name")
+    assert set(ADMIN_TABLES) | {"user", "company", "service"} <= set(table_names)
+    (company_rule,) = data_of(
         api(alice).get(
             "sys_acl", query="table.name=company^column_name=*", fields="operation,roles", exclude_reference_link=1
         )
     )
-    assert rules["operation"] == "read" and len(rules["roles"]) == 1
+    assert company_rule["operation"] == "read" and len(company_rule["roles"]) == 1
 
 
 class TestDeletionLog:
     @pytest.fixture
-    def deleted_user(self, alice: User, bob: User) -> None:
+    def deleted_device(self, alice: User, bob: User) -> None:
         table("device")
         field("device", "name", is_display=True)
         field("device", "token", "secret")
         open_table("device")
         record_id = data_of(api(alice).post("device", {"name": "Lamp", "token": "plaintext-token"}))[0]["sys_id"]
         data_of(api(alice).delete(f"device/{record_id}"))
-        for reader in (bob,):
-            grant(reader, "auditor")
+        grant(bob, "auditor")
         rule("read", "sys_deletion_log", roles=["auditor"])
 
-    def test_deletion_log_is_for_administrators(self, deleted_user: None, alice: User, bob: User):  # B73
+    def test_deletion_log_is_for_administrators(self, deleted_device: None, alice: User, bob: User):  # B73
         (record,) = data_of(api(alice).get("sys_deletion_log", query="table=device"))
         assert record["payload"]["name"] == "Lamp" and record["deleted_by"]["value"] == alice.pk
         assert "plaintext-token" not in str(record)
         (record,) = data_of(api(bob).get("sys_deletion_log", query="table=device"))
         assert record["display_value"] == "Lamp" and "payload" not in record
 
-    def test_no_rule_grants_the_deletion_log(self, deleted_user: None, bob: User):  # B73
+    def test_no_rule_grants_the_deletion_log(self, deleted_device: None, bob: User):  # B73
         rule("read", "sys_deletion_log", "payload", roles=["auditor"])
         rule("read", "sys_deletion_log", "*")
         caller = api(bob)
@@ -157,17 +157,17 @@ class TestDeletionLog:
         assert error_of(hidden_response) == (400, "unknown_field", "payload")
         assert hidden_response.content.replace(b"payload", b"") == missing_response.content.replace(b"nothing", b"")
 
-    def test_scoped_key_of_an_administrator_has_no_access(self, deleted_user: None, alice: User):  # B65
+    def test_scoped_key_of_an_administrator_has_no_access(self, deleted_device: None, alice: User):  # B65
         scoped_caller = api(alice, scope=["auditor"])
         assert "payload" not in data_of(scoped_caller.get("sys_deletion_log"))[0]
         assert "payload" in data_of(api(alice, credential="key").get("sys_deletion_log"))[0]
 
 
 def test_access_keys_are_never_returned(alice: User):  # B62 B63
-    secret = access_keys.create_key(alice, "mine", expires_at=None)
+    access_key = access_keys.create_key(alice, "mine", expires_at=None)
     for name in ("user", "sys_deletion_log", "sys_property", "sys_user_role"):
         for display_value in (0, 1, "all"):
-            assert secret.encode() not in api(alice).get(name, display_value=display_value, limit=1000).content
+            assert access_key.encode() not in api(alice).get(name, display_value=display_value, limit=1000).content
 
 
 def test_empty_text_of_system_tables_is_null(alice: User, bob: User):
@@ -185,10 +185,8 @@ def test_hidden_user_columns_stay_hidden_in_references(alice: User, bob: User, d
     open_table("device")
     record("device", owner=alice.pk)
     rule("read", "user", "login", roles=["other"], active=False)
-    query = {"fields": "owner", "display_value": 1, "exclude_reference_link": 1}
-    assert data_of(api(bob).get("device", **query)) == [{"owner": "alice"}]
-    from tableapi.models import Rule
-
+    params = {"fields": "owner", "display_value": 1, "exclude_reference_link": 1}
+    assert data_of(api(bob).get("device", **params)) == [{"owner": "alice"}]
     for read_rule in Rule.objects.filter(table__name="user", column_name="login", active=True):
         read_rule.delete()
-    assert data_of(api(bob).get("device", **query)) == [{"owner": None}]
+    assert data_of(api(bob).get("device", **params)) == [{"owner": None}]

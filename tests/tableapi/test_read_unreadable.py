@@ -59,7 +59,7 @@ PROBE_QUERIES = (
 
 @pytest.fixture
 def shop_records(db: Any) -> dict[str, str]:
-    """Bob reads devices but not their secrets; of makers only the open ones; the vault not at all."""
+    """Record ids by name. Bob may read devices without their secrets and open makers, but no vault."""
     table("vault")
     field("vault", "name", is_display=True)
     table("maker")
@@ -80,19 +80,19 @@ def shop_records(db: Any) -> dict[str, str]:
     rule("read", "device")
     for name in ("secret_a", "secret_r"):
         rule("read", "device", name, roles=["keeper"])
-    values = {"gold": record("vault", name="Gold")}
-    values["lux"] = record("maker", name="Lux", rating=5, is_open=True, vault=values["gold"])
-    values["nox"] = record("maker", name="Nox", rating=1, is_open=False)
-    values["lamp"] = record("device", name="Lamp", secret_a="abc", maker=values["lux"], vault=values["gold"])
-    values["moon"] = record(
+    ids = {"gold": record("vault", name="Gold")}
+    ids["lux"] = record("maker", name="Lux", rating=5, is_open=True, vault=ids["gold"])
+    ids["nox"] = record("maker", name="Nox", rating=1, is_open=False)
+    ids["lamp"] = record("device", name="Lamp", secret_a="abc", maker=ids["lux"], vault=ids["gold"])
+    ids["moon"] = record(
         "device",
         name="Moon",
         secret_a="xyz",
-        secret_r=values["lux"],
-        maker=values["nox"],
-        makers=[values["nox"], values["lux"]],
+        secret_r=ids["lux"],
+        maker=ids["nox"],
+        makers=[ids["nox"], ids["lux"]],
     )
-    return values
+    return ids
 
 
 def probe_error(caller: Any, path: str, query: str, name: str, unknown_name: str) -> tuple[int, str, str | None]:
@@ -185,20 +185,20 @@ class TestHiddenRecords:
 
     def test_hidden_record_has_no_display_value(self, shop_records: dict[str, str], bob: User):  # B10
         lamp, moon = data_of(api(bob).get("device", display_value="all", fields="maker,makers,vault"))
-        base = "http://testserver/rest/v1/table"
+        base_url = "http://testserver/rest/v1/table"
         assert lamp["maker"] == {
             "value": shop_records["lux"],
             "display_value": "Lux",
-            "link": f"{base}/maker/{shop_records['lux']}",
+            "link": f"{base_url}/maker/{shop_records['lux']}",
         }
         hidden_reference = {
             "value": shop_records["nox"],
             "display_value": None,
-            "link": f"{base}/maker/{shop_records['nox']}",
+            "link": f"{base_url}/maker/{shop_records['nox']}",
         }  # B11
         assert moon["maker"] == hidden_reference and moon["makers"] == [hidden_reference, lamp["maker"]]
         assert lamp["vault"] == {
-            "value": shop_records["gold"], "display_value": None, "link": f"{base}/vault/{shop_records['gold']}",
+            "value": shop_records["gold"], "display_value": None, "link": f"{base_url}/vault/{shop_records['gold']}",
         }  # fmt: skip
         lamp, moon = data_of(
             api(bob).get("device", display_value=1, exclude_reference_link=1, fields="maker,makers,vault")
@@ -217,12 +217,12 @@ class TestHiddenRecords:
         rule("read", "device", "vault", condition="name=Lamp")
         rule("read", "device", "makers", condition="name=Moon")
         for display_value in (0, 1, "all"):
-            for without_links in (0, 1):
+            for exclude_links in (0, 1):
                 lamp, moon = data_of(
-                    api(bob).get("device", display_value=display_value, exclude_reference_link=without_links)
+                    api(bob).get("device", display_value=display_value, exclude_reference_link=exclude_links)
                 )
-                assert moon["vault"] in (None, dict.fromkeys(("value", "display_value", "link")[: 3 - without_links]))
-                assert (shop_records["gold"] in str(lamp["vault"])) is not (display_value == 1 and without_links == 1)
+                assert moon["vault"] in (None, dict.fromkeys(("value", "display_value", "link")[: 3 - exclude_links]))
+                assert (shop_records["gold"] in str(lamp["vault"])) is not (display_value == 1 and exclude_links == 1)
 
     def test_hidden_reference_column_is_omitted(self, shop_records: Any, bob: User, alice: User):  # B10
         for options in ({}, {"display_value": "all"}, {"display_value": 1}):
@@ -233,7 +233,7 @@ class TestHiddenRecords:
 class TestLists:
     @pytest.fixture
     def visible_numbers(self, db: Any) -> list[str]:
-        """Thirty records of which Bob reads every third."""
+        """The ids of the ten records, of 30, that Bob may read."""
         table("number")
         field("number", "value", "integer", is_indexed=True)
         field("number", "is_open", "boolean")
@@ -263,8 +263,8 @@ class TestLists:
         rule("read", "device", "name", roles=["keeper"])
         first_device = record("device", sys_id="1", name="Zebra")
         last_device = record("device", sys_id="z", name="Ape")
-        result = column_values(api(bob).get("device", fields="sys_id"), "sys_id")
-        assert result == [first_device, shop_records["lamp"], shop_records["moon"], last_device]
+        listed_ids = column_values(api(bob).get("device", fields="sys_id"), "sys_id")
+        assert listed_ids == [first_device, shop_records["lamp"], shop_records["moon"], last_device]
 
     def test_view_reveals_no_hidden_columns(self, shop_records: Any, bob: User):  # B09
         view("device", "all", "name", "secret_a", "vault.name", "maker.rating", "maker.name")
@@ -286,9 +286,8 @@ class TestConditionallyReadableColumns:
         for number, (name, price, is_open) in enumerate(
             [("a", 10, True), ("b", 99, False), ("c", 20, True), ("d", None, True), ("e", 1, False), ("f", 20, True)]
         ):
-            record_id = record("item", name=name, price=price, is_open=is_open, sys_id=f"{number}")
+            record("item", name=name, price=price, is_open=is_open, sys_id=f"{number}")
         record("item", name="g", is_open=True, price=30, twin="1", sys_id="7")
-        assert record_id
 
     def listed_names(self, caller: Any, **options: Any) -> str:
         return "".join(column_values(caller.get("item", fields="name", **options), "name"))
@@ -330,16 +329,16 @@ class TestConditionallyReadableColumns:
         self, price_tables: None, bob: User, query: str, order: str
     ):
         assert self.listed_names(api(bob), query=query) == order
-        text, cursor = "", ""
+        names, cursor = "", ""
         while True:
             response = api(bob).get(
                 "item", query=query, fields="name", limit=1, **({"cursor": cursor} if cursor else {})
             )
-            text += "".join(column_values(response, "name"))
+            names += "".join(column_values(response, "name"))
             if "Link" not in response:
                 break
             cursor = response["Link"].partition("sysparm_cursor=")[2].partition(">")[0]
-        assert text == order
+        assert names == order
 
     def test_hidden_values_change_no_response(self, price_tables: None, bob: User):
         from tests.tableapi.designs import query_rows

@@ -59,12 +59,10 @@ def gadget(db: Any) -> None:
     open_table("maker")
 
 
-def read_one(caller: User, sys_id: str, **options: Any) -> Any:
-    """The values of a record, which are the same in a list."""
-    (record_values,) = data_of(api(caller).get(f"gadget/{sys_id}", fields=",".join(ALL_COLUMNS), **options))
-    (list_values,) = data_of(
-        api(caller).get("gadget", query=f"sys_id={sys_id}", fields=",".join(ALL_COLUMNS), **options)
-    )
+def read_one(user: User, sys_id: str, **options: Any) -> Any:
+    """The values of a record; fails if a list returns other values."""
+    (record_values,) = data_of(api(user).get(f"gadget/{sys_id}", fields=",".join(ALL_COLUMNS), **options))
+    (list_values,) = data_of(api(user).get("gadget", query=f"sys_id={sys_id}", fields=",".join(ALL_COLUMNS), **options))
     assert record_values == list_values
     return record_values
 
@@ -73,7 +71,7 @@ def link_to(sys_id: str) -> str:
     return f"http://testserver/rest/v1/table/maker/{sys_id}"
 
 
-def test_stored_values(gadget: None, bob: User):
+def test_stored_values_are_returned_by_default(gadget: None, bob: User):
     lux, nox = record("maker", name="Lux"), record("maker", name="Nox")
     record_id = record("gadget", **STORED_VALUES, maker=lux, owners=[nox, lux])
     references = {
@@ -93,11 +91,11 @@ def test_stored_values(gadget: None, bob: User):
             "maker": lux,
             "owners": [nox, lux],
         }
-    body = api(bob).get(f"gadget/{record_id}", fields="price,count").content
-    assert b"12345678901234567890.10" in body and b"9223372036854775807" in body
+    content = api(bob).get(f"gadget/{record_id}", fields="price,count").content
+    assert b"12345678901234567890.10" in content and b"9223372036854775807" in content
 
 
-def test_display_values(gadget: None, bob: User):
+def test_display_values_replace_stored_values(gadget: None, bob: User):
     lux, nox = record("maker", name="Lux"), record("maker", name="Nox")
     record_id = record("gadget", **STORED_VALUES, maker=lux, owners=[nox, lux])
 
@@ -110,24 +108,24 @@ def test_display_values(gadget: None, bob: User):
     assert values_without_links == RETURNED_VALUES | DISPLAY_VALUES | {"maker": "Lux", "owners": ["Nox", "Lux"]}
 
 
-def test_values_with_display_values(gadget: None, bob: User):
+def test_all_returns_stored_and_display_values(gadget: None, bob: User):
     lux = record("maker", name="Lux")
     record_id = record("gadget", **STORED_VALUES, maker=lux, owners=[lux])
     plain_values = {
         name: {"value": RETURNED_VALUES[name], "display_value": DISPLAY_VALUES.get(name, RETURNED_VALUES[name])}
         for name in STORED_VALUES
     }
-    lux_values = {"value": lux, "display_value": "Lux"}
+    lux_reference = {"value": lux, "display_value": "Lux"}
 
-    result = read_one(bob, record_id, display_value="all")
-    assert read_one(bob, record_id, display_value="ALL") == result
-    assert result == plain_values | {
-        "maker": lux_values | {"link": link_to(lux)},
-        "owners": [lux_values | {"link": link_to(lux)}],
+    values = read_one(bob, record_id, display_value="all")
+    assert read_one(bob, record_id, display_value="ALL") == values
+    assert values == plain_values | {
+        "maker": lux_reference | {"link": link_to(lux)},
+        "owners": [lux_reference | {"link": link_to(lux)}],
     }
     assert read_one(bob, record_id, display_value="all", exclude_reference_link=1) == plain_values | {
-        "maker": lux_values,
-        "owners": [lux_values],
+        "maker": lux_reference,
+        "owners": [lux_reference],
     }
 
 
@@ -156,7 +154,7 @@ def test_json_is_returned_as_stored(gadget: None, bob: User, display_value: str)
         assert returned_value == value and type(returned_value) is type(value)
 
 
-def test_display_of_booleans_and_deleted_choices(gadget: None, bob: User):
+def test_display_values_of_booleans_and_deleted_choices(gadget: None, bob: User):
     record_id = record("gadget", active=True, state="gone", bought_on="0001-01-01", seen_at="9999-12-31 23:59:59+00")
     assert (
         read_one(bob, record_id)["seen_at"] == "9999-12-31 23:59:59"
@@ -175,8 +173,8 @@ def test_display_value_is_formatted_by_its_type(gadget: None, bob: User):
     field("gadget", "room", target="room")
     rule("read", "room")
     record_id = record("gadget", room=record("room", level="1"))
-    query = {"fields": "room", "display_value": 1, "exclude_reference_link": 1}
-    assert data_of(api(bob).get(f"gadget/{record_id}", **query)) == [{"room": "Ground floor"}]
+    params = {"fields": "room", "display_value": 1, "exclude_reference_link": 1}
+    assert data_of(api(bob).get(f"gadget/{record_id}", **params)) == [{"room": "Ground floor"}]
 
 
 def test_converted_text_is_returned_as_plain_text(gadget: None, bob: User, alice: User):
@@ -211,20 +209,20 @@ def test_secrets_are_never_returned(gadget: None, alice: User):  # B28
         for name in ("pin", "token"):
             named_response = caller.get(f"gadget/{record_id}", fields=f"name,{name}")
             assert data_of(named_response) == [{"name": "Lamp"}] and named_response["X-Ignored-Fields"] == name
-            unknown_response = caller.get("gadget", query="xyz=1").content
+            unknown_content = caller.get("gadget", query="xyz=1").content
             for query in (f"{name}ISEMPTY", f"{name}ISNOTEMPTY", f"{name}=x", f"{name}ANYTHING", f"nameSAMEAS{name}"):
                 response = caller.get("gadget", query=query)
                 assert error_of(response) == (400, "unknown_field", name), query
             assert error_of(caller.get("gadget", query=f"ORDERBY{name}")) == (400, "unknown_field", name)
-            secret_response = caller.get("gadget", query=f"{name}=1").content
-            assert secret_response == unknown_response.replace(b"xyz", name.encode())
+            secret_content = caller.get("gadget", query=f"{name}=1").content
+            assert secret_content == unknown_content.replace(b"xyz", name.encode())
 
 
 def test_microseconds_are_not_shown(gadget: None, bob: User):
-    new_gadget = record("gadget", name="Lamp")
-    ((created,),) = query_rows("SELECT sys_created_at FROM records.gadget")
-    (row,) = data_of(api(bob).get(f"gadget/{new_gadget}", fields="sys_created_at"))
-    assert row["sys_created_at"] == created.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    gadget_id = record("gadget", name="Lamp")
+    ((created_at,),) = query_rows("SELECT sys_created_at FROM records.gadget")
+    (row,) = data_of(api(bob).get(f"gadget/{gadget_id}", fields="sys_created_at"))
+    assert row["sys_created_at"] == created_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 NAMES_IN_GENERATED_SQL = (

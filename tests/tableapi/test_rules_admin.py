@@ -64,9 +64,9 @@ class TestRules:
             ("state=9^ORstate=1", "“9” is not a choice of state."),
             ("stateIN1,8,7", "“8” is not a choice of state. “7” is not"),
             ("state!=New", "“New” is not a choice of state."),
-            ("caller=bob", "caller: user has no record with id “bob”."),
-            ("caller.company!=1", "caller.company: company has no record with id “1”."),
-            ("followers_listHASnobody", "followers_list: user has no record with id “nobody”."),
+            ("caller=bob", "caller: user has no record with ID “bob”."),
+            ("caller.company!=1", "caller.company: company has no record with ID “1”."),
+            ("followers_listHASnobody", "followers_list: user has no record with ID “nobody”."),
         ],
     )
     def test_unknown_value_is_saved_with_a_warning(self, as_alice: Client, condition: str, sentence: str):
@@ -93,14 +93,14 @@ class TestRules:
             assert warning not in page_text(as_alice.get(response["Location"]))
 
     def test_redundant_rule_gets_a_warning(self, as_alice: Client):
-        itil, admin = (Role.objects.get(name=name).pk for name in ("itil", "admin"))
-        self.post_rule(as_alice, roles=[itil, admin], condition="active=true")
+        itil_id, admin_id = (Role.objects.get(name=name).pk for name in ("itil", "admin"))
+        self.post_rule(as_alice, roles=[itil_id, admin_id], condition="active=true")
         for values, is_redundant in (
-            ({"roles": [admin, itil], "condition": "active=true"}, True),
-            ({"roles": [itil], "condition": "active=true"}, False),
-            ({"roles": [admin, itil], "condition": "active=false"}, False),
-            ({"roles": [admin, itil], "condition": "active=true", "column_name": "state"}, False),
-            ({"roles": [admin, itil], "condition": "active=true", "operation": "write"}, False),
+            ({"roles": [admin_id, itil_id], "condition": "active=true"}, True),
+            ({"roles": [itil_id], "condition": "active=true"}, False),
+            ({"roles": [admin_id, itil_id], "condition": "active=false"}, False),
+            ({"roles": [admin_id, itil_id], "condition": "active=true", "column_name": "state"}, False),
+            ({"roles": [admin_id, itil_id], "condition": "active=true", "operation": "write"}, False),
         ):
             response = self.post_rule(as_alice, **values)
             assert (
@@ -108,9 +108,9 @@ class TestRules:
             ) is is_redundant, values
 
     def test_rule_that_differs_in_admin_bypass_is_not_redundant(self, as_alice: Client):
-        itil = Role.objects.get(name="itil").pk
-        self.post_rule(as_alice, roles=[itil], admin_overrides="")
-        response = self.post_rule(as_alice, roles=[itil], condition="active=true", admin_overrides="on")
+        itil_id = Role.objects.get(name="itil").pk
+        self.post_rule(as_alice, roles=[itil_id], admin_overrides="")
+        response = self.post_rule(as_alice, roles=[itil_id], condition="active=true", admin_overrides="on")
         assert "already grants the same access or more" not in page_text(as_alice.get(response["Location"]))
 
     def test_similar_rules_have_different_names(self, as_alice: Client):
@@ -139,7 +139,7 @@ class TestRules:
             assert "the access rule “read task.number" not in text
 
     def test_deleting_a_column_names_its_rules_and_views(self, as_alice: Client, device: Table):  # B74
-        model = make_column(device, "model", is_indexed=True)
+        model_column = make_column(device, "model", is_indexed=True)
         make_column(device, "label")
         ticket = make_table("ticket")
         make_column(ticket, "device", "reference", reference_table=device)
@@ -162,16 +162,16 @@ class TestRules:
             saving.save_view(view)
             saving.save_view_column(ViewColumn(view=view, path=path, position=1))
 
-        form = {"action": "delete_selected", "_selected_action": [model.pk]}
-        for text in (page_text(as_alice.get(page_path("column", model, "delete"))),
+        form = {"action": "delete_selected", "_selected_action": [model_column.pk]}
+        for text in (page_text(as_alice.get(page_path("column", model_column, "delete"))),
                      page_text(as_alice.post("/admin/tableapi/column/", form))):  # fmt: skip
             assert (
                 "The access rule “read device.model”" in text
                 and "device.model”, which applies to this column" not in text
             )
-            result = [part.partition(":")[0].strip() for part in text.split("Not deleted: ")[1:]]
+            entries = [line.partition(":")[0].strip() for line in text.split("Not deleted: ")[1:]]
             message = "”, whose condition uses this column and will no longer match any record"
-            assert sorted(result)[:-1] == [
+            assert sorted(entries)[:-1] == [
                 "the access rule “read any table where modelISNOTEMPTY" + message,
                 "the access rule “read any table.model”, which applies to this column",
                 "the access rule “read device where labelSAMEASmodel" + message,
@@ -180,7 +180,7 @@ class TestRules:
                 "the access rule “read ticket where device.modelISEMPTY" + message,
                 "the access rule “read ticket.models where device.model=x" + message,
             ]
-            assert sorted(result)[-1].startswith("the view “asking” of ticket, which will no longer show this column")
+            assert sorted(entries)[-1].startswith("the view “asking” of ticket, which will no longer show this column")
 
     def test_rule_with_a_relative_value_is_named(self, as_alice: Client, device: Table):  # B74
         due_column = make_column(device, "due", "datetime")
@@ -202,8 +202,8 @@ class TestRules:
         saving.save_column(dropped_column)
         saving.save_rule(Rule(operation="read", table=task, condition="gone=1"))
         list_path = "/admin/tableapi/rule/?q=task"
-        output = page_text(as_alice.get(list_path))
-        assert "gone=1" in output and "gone=1 (nobody" not in output
+        list_text = page_text(as_alice.get(list_path))
+        assert "gone=1" in list_text and "gone=1 (nobody" not in list_text
         dropped_column.delete()
 
         assert "gone=1 (matches no records: " in page_text(as_alice.get(list_path))

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 MISSING_ID = "179999999900000000"
 
 
-def conditional_request(caller: ApiClient, path: str, *, method: str, headers: dict[str, str]) -> Any:
+def send_conditional_request(caller: ApiClient, path: str, *, method: str, headers: dict[str, str]) -> Any:
     return caller.send(method, path, {"name": "x"} if method in ("PATCH", "PUT") else None, headers)
 
 
@@ -29,7 +29,7 @@ REQUESTS: dict[str, Callable[[ApiClient, str], Any]] = {
     "DELETE": lambda caller, path: caller.delete(path),
     "HEAD": lambda caller, path: caller.head(path),
     **{
-        f"{method} with {name}: {tag}": partial(conditional_request, method=method, headers={name: tag})
+        f"{method} with {name}: {tag}": partial(send_conditional_request, method=method, headers={name: tag})
         for name, methods in (("If-None-Match", ("GET", "HEAD")), ("If-Match", ("PATCH", "PUT", "DELETE")))
         for method in methods
         for tag in ('"0-x"', '"1-x"', "*", 'W/"0-x", "7-y"')
@@ -39,7 +39,7 @@ REQUESTS: dict[str, Callable[[ApiClient, str], Any]] = {
 
 @pytest.fixture
 def hidden_lamp(bob: User) -> str:
-    """A device that is hidden from Bob, who may do everything with the others."""
+    """A device that is hidden from Bob. He may read, change and delete all others."""
     table("device")
     field("device", "name")
     field("device", "owner", target="user")
@@ -68,14 +68,14 @@ def test_hidden_and_missing_records_run_the_same_statements(
 
 def test_hidden_and_missing_references_run_the_same_statements(hidden_lamp: str, bob: User):  # B21
     field("device", "twin", target="device")
-    lamp = record("device", name="Other")
+    visible_lamp = record("device", name="Other")
     caller = api(bob, credential="key")
-    results = []
-    for target in ("1", hidden_lamp, MISSING_ID):
+    statement_lists = []
+    for sys_id in ("1", hidden_lamp, MISSING_ID):
         with captured_statements() as statements:
-            assert error_of(caller.patch(f"device/{lamp}", {"twin": target})) == (422, "invalid_value", "twin")
-        results.append(statements)
-    assert results[1] == results[2]
+            assert error_of(caller.patch(f"device/{visible_lamp}", {"twin": sys_id})) == (422, "invalid_value", "twin")
+        statement_lists.append(statements)
+    assert statement_lists[1] == statement_lists[2]
 
 
 class TestHiddenVersion:
@@ -83,22 +83,22 @@ class TestHiddenVersion:
 
     @pytest.fixture
     def visible_lamps(self, hidden_lamp: str) -> list[str]:
-        """Two that look alike to Bob; one of them has been changed."""
+        """Two lamps that look the same to Bob; one of them has been changed."""
         rule("read", "device", "sys_version", roles=["keeper"])
         return [record("device", name="x", sys_version=version) for version in (0, 3)]
 
     @pytest.mark.parametrize("send_request", REQUESTS.values(), ids=REQUESTS.keys())
-    def test_changed_record_is_like_an_unchanged_one(
+    def test_changed_record_looks_like_an_unchanged_one(
         self, visible_lamps: list[str], bob: User, send_request: Callable[[ApiClient, str], Any]
     ):
         caller = api(bob, credential="key")
         send_request(caller, "device/1")  # fills the caches of the process
-        results = []
+        outcomes = []
         for lamp in visible_lamps:
             with captured_statements() as statements:
                 response = send_request(caller, f"device/{lamp}")
             comparable_content = response.content.replace(lamp.encode(), b"id")
-            results.append(
+            outcomes.append(
                 (
                     response.status_code,
                     re.sub(rb"\d\d:\d\d:\d\d", b"time", comparable_content),
@@ -106,16 +106,16 @@ class TestHiddenVersion:
                     statements,
                 )
             )
-        assert results[0] == results[1]
-        assert results[0][2] is None and results[0][0] in (200, 412)
+        assert outcomes[0] == outcomes[1]
+        assert outcomes[0][2] is None and outcomes[0][0] in (200, 412)
 
 
 def test_comparison_detects_a_difference(hidden_lamp: str, bob: User):
     """The comparison would be useless if it never found a difference."""
     caller = api(bob, credential="key")
     caller.get("device/1")
-    with captured_statements() as statements_of_one:
+    with captured_statements() as first_statements:
         caller.get("device/1")
-    with captured_statements() as statements_of_other:
+    with captured_statements() as second_statements:
         caller.get("device/1", fields="name")
-    assert statements_of_one != statements_of_other
+    assert first_statements != second_statements

@@ -44,28 +44,28 @@ def test_plain_save_is_refused(model: type[Any]):
 def test_plain_save_of_a_stored_column_changes_nothing(device: Table):
     column = make_column(device, "colour", "text")
     column.type = "wysiwyg"
-    columns = column_types_of("device")
+    types_before = column_types_of("device")
     with pytest.raises(RuntimeError):
         column.save()
     with pytest.raises(RuntimeError):
         Column.objects.update_or_create(pk=column.pk, defaults={"type": "wysiwyg"})
-    assert column.refreshed().type == "text" and column_types_of("device") == columns
+    assert column.refreshed().type == "text" and column_types_of("device") == types_before
 
 
 def test_rows_are_never_saved_without_validation():
     """No other module of the product calls `save_row`."""
-    callers = {
+    calling_modules = {
         str(path.relative_to(PRODUCT_ROOT))
         for app in ("accounts", "collections_app", "config", "sso", "system", "tableapi")
         for path in (PRODUCT_ROOT / app).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and node.attr == "save_row"
     }
-    assert callers == {"tableapi/design/saving.py"}
+    assert calling_modules == {"tableapi/design/saving.py"}
 
 
 class TestInvalidStoredPath:
-    """A second view column with the path is refused as invalid, but not as a duplicate as well."""
+    """A second view column with an invalid stored path is refused as invalid, not also as a duplicate."""
 
     @pytest.fixture
     def view(self, device: Table) -> View:
@@ -76,11 +76,11 @@ class TestInvalidStoredPath:
         column.delete()
         return view
 
-    def test_table_api_reports_the_path(self, view: View, alice: User):
+    def test_table_api_reports_only_an_invalid_path(self, view: View, alice: User):
         response = api(alice).post("sys_ui_view_column", {"view": view.pk, "path": "colour", "position": 2})
         assert errors_of(response) == [(422, "invalid_value", "path")]
 
-    def test_administration_reports_the_path(self, view: View, as_alice: Client):
-        columns = inline_rows("columns", {"path": "colour", "position": 2})
-        text = page_text(as_alice.post(page_path("view", view), {"name": "short"} | columns))
+    def test_administration_reports_only_an_invalid_path(self, view: View, as_alice: Client):
+        form = {"name": "short"} | inline_rows("columns", {"path": "colour", "position": 2})
+        text = page_text(as_alice.post(page_path("view", view), form))
         assert "“colour” is not a valid path from device." in text and "only once" not in text

@@ -19,7 +19,7 @@ from tests.tableapi.world import api, data_of, error_of, errors_of, field, open_
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 2, 8, 30, 15, tzinfo=UTC)
-TIME = "2026-03-02 08:30:15"
+NOW_TEXT = "2026-03-02 08:30:15"
 NO_LINKS = "sysparm_exclude_reference_link=1"
 
 
@@ -29,10 +29,10 @@ def frozen_clock() -> Any:
         yield
 
 
-def add_rule(column: Column, watched: Column, set_to: str, value: str = "", clears: bool = False) -> SetRule:
-    new = SetRule(column=column, watched=watched, value=value, set_to=set_to, clears=clears)
-    saving.save_set_on_change_rule(new)
-    return new
+def add_set_rule(column: Column, watched: Column, set_to: str, value: str = "", clears: bool = False) -> SetRule:
+    set_rule = SetRule(column=column, watched=watched, value=value, set_to=set_to, clears=clears)
+    saving.save_set_on_change_rule(set_rule)
+    return set_rule
 
 
 @pytest.fixture(params=["one row", "in a family"])
@@ -40,11 +40,12 @@ def device(request: pytest.FixtureRequest) -> Table:
     """Writes to a table with a child need several statements."""
     device = table("device")
     field("device", "name")
-    state = field("device", "state", choices={"1": "New", "2": "Open", "5": "Closed"})
-    add_rule(field("device", "changed_at", "datetime"), state, "javascript:gs.now()")
-    add_rule(field("device", "closed_at", "datetime"), state, "javascript:gs.now()", "5", clears=True)
-    add_rule(field("device", "closed_by", target="user"), state, "javascript:gs.getUserID()", "5", clears=True)
-    add_rule(field("device", "was_open", "boolean"), state, "true", "2")
+    state_column = field("device", "state", choices={"1": "New", "2": "Open", "5": "Closed"})
+    add_set_rule(field("device", "changed_at", "datetime"), state_column, "javascript:gs.now()")
+    add_set_rule(field("device", "closed_at", "datetime"), state_column, "javascript:gs.now()", "5", clears=True)
+    user_column = field("device", "closed_by", target="user")
+    add_set_rule(user_column, state_column, "javascript:gs.getUserID()", "5", clears=True)
+    add_set_rule(field("device", "was_open", "boolean"), state_column, "true", "2")
     if request.param == "in a family":
         table("laptop", parent="device")
     open_table("device")
@@ -60,56 +61,57 @@ def change_device(user: User, sys_id: str, body: dict[str, Any], method: str = "
 
 
 def test_rules_set_and_clear_columns(device: Table, alice: User, bob: User):
-    created = data_of(api(bob).post(f"device?{NO_LINKS}", {"name": "a", "state": "1"}))[0]
-    assert rule_values(created) == (TIME, None, None, None)
-    sys_id = created["sys_id"]
-    later = NOW + timedelta(hours=1)
-    with patch.object(context, "now", lambda: later):
-        assert rule_values(change_device(bob, sys_id, {"name": "b"})) == (TIME, None, None, None)
-        assert rule_values(change_device(bob, sys_id, {"state": "1"})) == (TIME, None, None, None)
+    new_record = data_of(api(bob).post(f"device?{NO_LINKS}", {"name": "a", "state": "1"}))[0]
+    assert rule_values(new_record) == (NOW_TEXT, None, None, None)
+    sys_id = new_record["sys_id"]
+    hour_later = NOW + timedelta(hours=1)
+    with patch.object(context, "now", lambda: hour_later):
+        assert rule_values(change_device(bob, sys_id, {"name": "b"})) == (NOW_TEXT, None, None, None)
+        assert rule_values(change_device(bob, sys_id, {"state": "1"})) == (NOW_TEXT, None, None, None)
         assert rule_values(change_device(bob, sys_id, {"state": "2"})) == ("2026-03-02 09:30:15", None, None, True)
-    assert rule_values(change_device(alice, sys_id, {"state": "5", "name": "c"})) == (TIME, TIME, alice.pk, True)
-    assert rule_values(change_device(bob, sys_id, {"state": "5"})) == (TIME, TIME, alice.pk, True)
-    assert rule_values(change_device(bob, sys_id, {"state": "1"}, "put")) == (TIME, None, None, True)
-    assert rule_values(change_device(bob, sys_id, {"state": None})) == (TIME, None, None, True)
+    for user, body in ((alice, {"state": "5", "name": "c"}), (bob, {"state": "5"})):
+        assert rule_values(change_device(user, sys_id, body)) == (NOW_TEXT, NOW_TEXT, alice.pk, True)
+    assert rule_values(change_device(bob, sys_id, {"state": "1"}, "put")) == (NOW_TEXT, None, None, True)
+    assert rule_values(change_device(bob, sys_id, {"state": None})) == (NOW_TEXT, None, None, True)
 
 
 def test_rules_apply_to_new_records(device: Table, bob: User):
-    assert rule_values(data_of(api(bob).post(f"device?{NO_LINKS}", {"state": "5"}))[0]) == (TIME, TIME, bob.pk, None)
-    assert rule_values(data_of(api(bob).post(f"device?{NO_LINKS}", {"name": "a"}))[0]) == (None, None, None, None)
+    for body, expected_values in (({"state": "5"}, (NOW_TEXT, NOW_TEXT, bob.pk, None)), ({"name": "a"}, (None,) * 4)):
+        assert rule_values(data_of(api(bob).post(f"device?{NO_LINKS}", body))[0]) == expected_values
     api(bob).post("/rest/v1/bulk/device", [{"state": "5"}, {"state": "1"}])
     records = data_of(api(bob).get("device", exclude_reference_link=1, query="ORDERBYsys_id"))
-    assert [rule_values(item) for item in records[-2:]] == [(TIME, TIME, bob.pk, None), (TIME, None, None, None)]
+    assert rule_values(records[-2]) == (NOW_TEXT, NOW_TEXT, bob.pk, None)
+    assert rule_values(records[-1]) == (NOW_TEXT, None, None, None)
 
 
 def test_set_columns_are_read_only_but_can_be_sent_back(device: Table, alice: User, bob: User):
-    created = data_of(api(bob).post(f"device?{NO_LINKS}", {"state": "5"}))[0]
-    path = f"device/{created['sys_id']}?{NO_LINKS}"
+    new_record = data_of(api(bob).post(f"device?{NO_LINKS}", {"state": "5"}))[0]
+    path = f"device/{new_record['sys_id']}?{NO_LINKS}"
 
-    assert errors_of(api(bob).post("device", {"closed_at": TIME})) == [(400, "read_only", "closed_at")]
+    assert errors_of(api(bob).post("device", {"closed_at": NOW_TEXT})) == [(400, "read_only", "closed_at")]
     assert errors_of(api(bob).patch(path, {"closed_at": "2020-01-01 00:00:00"})) == [(400, "read_only", "closed_at")]
-    assert data_of(api(bob).patch(path, {"closed_at": TIME, "name": "a"}))[0]["name"] == "a"
-    assert data_of(api(bob).put(path, data_of(api(bob).get(path))[0]))[0]["closed_at"] == TIME
+    assert data_of(api(bob).patch(path, {"closed_at": NOW_TEXT, "name": "a"}))[0]["name"] == "a"
+    assert data_of(api(bob).put(path, data_of(api(bob).get(path))[0]))[0]["closed_at"] == NOW_TEXT
 
 
-def test_import_can_set_the_columns(device: Table, alice: User):
-    sent = {"state": "5", "closed_at": "2020-01-01 00:00:00"}
-    created = data_of(api(alice).post(f"device?sysparm_import=1&{NO_LINKS}", sent))[0]
+def test_import_can_write_set_columns(device: Table, alice: User):
+    body = {"state": "5", "closed_at": "2020-01-01 00:00:00"}
+    new_record = data_of(api(alice).post(f"device?sysparm_import=1&{NO_LINKS}", body))[0]
 
-    assert rule_values(created) == (TIME, "2020-01-01 00:00:00", alice.pk, None)
+    assert rule_values(new_record) == (NOW_TEXT, "2020-01-01 00:00:00", alice.pk, None)
 
 
 def test_set_values_bypass_column_rules_but_not_record_rules(device: Table, bob: User):
     sys_id = record("device", name="a", state="1")
     rule("write", "device", "closed_at", roles=["itil"])
-    assert change_device(bob, sys_id, {"state": "5"})["closed_at"] == TIME
+    assert change_device(bob, sys_id, {"state": "5"})["closed_at"] == NOW_TEXT
 
     rule("write", "device", roles=["itil"])
-    other = record("device", name="a", state="1")
+    other_device = record("device", name="a", state="1")
     Rule.objects.filter(table=device, operation="write", column_name="").delete()
     rule("write", "device", condition="closed_atISEMPTY")
-    assert error_of(api(bob).patch(f"device/{other}", {"state": "5"}))[:2] == (403, "access_denied")
-    assert data_of(api(bob).get(f"device/{other}"))[0]["state"] == "1"
+    assert error_of(api(bob).patch(f"device/{other_device}", {"state": "5"}))[:2] == (403, "access_denied")
+    assert data_of(api(bob).get(f"device/{other_device}"))[0]["state"] == "1"
 
 
 def test_history_contains_only_changed_columns(device: Table, bob: User):
@@ -128,30 +130,31 @@ def test_history_does_not_reveal_changes_of_a_hidden_column(device: Table, alice
     sys_id = data_of(api(alice).post("device", {"state": "5"}))[0]["sys_id"]
     rule("read", "device", "state", roles=["itil"])
     rule("read", "device", "was_open", roles=["itil"])
-    count = len(data_of(api(bob).get(f"device/{sys_id}/history")))
+    initial_count = len(data_of(api(bob).get(f"device/{sys_id}/history")))
     change_device(alice, sys_id, {"state": "2"})
-    before = len(data_of(api(bob).get(f"device/{sys_id}/history")))
+    count_after_reopening = len(data_of(api(bob).get(f"device/{sys_id}/history")))
     change_device(alice, sys_id, {"state": None})
 
-    assert before == count + 1  # closed_at was cleared
-    assert len(data_of(api(bob).get(f"device/{sys_id}/history"))) == before
+    assert count_after_reopening == initial_count + 1  # closed_at was cleared
+    assert len(data_of(api(bob).get(f"device/{sys_id}/history"))) == count_after_reopening
 
 
 def test_rule_can_be_created_and_deleted_through_the_api(alice: User, bob: User):
     table("device")
-    state, at = field("device", "state"), field("device", "at", "datetime")
+    state_column, time_column = field("device", "state"), field("device", "at", "datetime")
     open_table("device")
-    body = {"column": at.pk, "watched": state.pk, "value": "x", "set_to": "javascript:gs.now()", "clears": True}
+    columns = {"column": time_column.pk, "watched": state_column.pk}
+    body = {**columns, "value": "x", "set_to": "javascript:gs.now()", "clears": True}
 
     assert error_of(api(bob).post("sys_set_on_change", body))[0] in (403, 404)
-    (created,) = data_of(api(alice).post("sys_set_on_change", body))
-    assert data_of(api(bob).post("device", {"state": "x"}))[0]["at"] == TIME
-    assert api(alice).delete(f"sys_set_on_change/{created['sys_id']}").status_code == 200
+    (created_rule,) = data_of(api(alice).post("sys_set_on_change", body))
+    assert data_of(api(bob).post("device", {"state": "x"}))[0]["at"] == NOW_TEXT
+    assert api(alice).delete(f"sys_set_on_change/{created_rule['sys_id']}").status_code == 200
     assert data_of(api(bob).post("device", {"state": "x", "at": None}))[0]["at"] is None
 
 
 @pytest.mark.parametrize(
-    ("column", "watched", "values", "error"),
+    ("column", "watched", "attributes", "error_field"),
     [
         ("at", "at", {}, "watched"),
         ("at", "elsewhere", {}, "watched"),
@@ -167,32 +170,32 @@ def test_rule_can_be_created_and_deleted_through_the_api(alice: User, bob: User)
         ("watched", "name", {"set_to": "x"}, "watched"),
     ],
 )
-def test_invalid_rule_is_refused(column: str, watched: str, values: dict[str, str], error: str, db: None):
+def test_only_valid_rules_are_saved(column: str, watched: str, attributes: dict[str, str], error_field: str, db: Any):
     table("device")
     table("other")
     columns = {name: field("device", name, mandatory=name == "needed") for name in ("name", "needed", "watched")}
     columns |= {"at": field("device", "at", "datetime"), "set": field("device", "set", "datetime")}
     columns |= {"rank": field("device", "rank", "integer"), "tags": field("device", "tags", "list", target="user")}
     columns["elsewhere"] = field("other", "name")
-    add_rule(columns["set"], columns["watched"], "javascript:gs.now()")
-    options: dict[str, Any] = {"set_to": "javascript:gs.now()", **values}
-    if not error:
-        add_rule(columns[column], columns[watched], **options)
+    add_set_rule(columns["set"], columns["watched"], "javascript:gs.now()")
+    options: dict[str, Any] = {"set_to": "javascript:gs.now()", **attributes}
+    if not error_field:
+        add_set_rule(columns[column], columns[watched], **options)
         return
-    with pytest.raises(ValidationError) as refused:
-        add_rule(columns[column], columns[watched], **options)
-    assert error in refused.value.message_dict
+    with pytest.raises(ValidationError) as exc_info:
+        add_set_rule(columns[column], columns[watched], **options)
+    assert error_field in exc_info.value.message_dict
 
 
 def test_rule_is_deleted_with_its_column(alice: User):
     table("device")
-    state, at = field("device", "state"), field("device", "at", "datetime")
-    add_rule(at, state, "javascript:gs.now()")
-    state.delete()
+    state_column, time_column = field("device", "state"), field("device", "at", "datetime")
+    add_set_rule(time_column, state_column, "javascript:gs.now()")
+    state_column.delete()
 
-    assert not SetRule.objects.filter(column=at).exists()
+    assert not SetRule.objects.filter(column=time_column).exists()
     open_table("device")
-    assert data_of(api(alice).post("device", {"at": TIME}))[0]["at"] == TIME
+    assert data_of(api(alice).post("device", {"at": NOW_TEXT}))[0]["at"] == NOW_TEXT
 
 
 def test_rule_without_columns_is_refused(alice: User):
@@ -204,8 +207,8 @@ def test_rule_whose_value_became_invalid_never_matches(alice: User, bob: User):
     with schema_editor.allow_product_changes():
         Choice.objects.filter(column__table__name="task", column__name="state", value="5").delete()
     sys_id = data_of(api(alice).post("task", {"short_description": "x"}))[0]["sys_id"]
-    changed = data_of(api(alice).patch(f"task/{sys_id}", {"state": "2"}))[0]
-    assert changed["state_changed_at"] is not None and changed["closed_at"] is None
+    changed_task = data_of(api(alice).patch(f"task/{sys_id}", {"state": "2"}))[0]
+    assert changed_task["state_changed_at"] is not None and changed_task["closed_at"] is None
 
 
 def test_choice_in_a_rule_cannot_be_removed(alice: User):
@@ -217,25 +220,25 @@ def test_choice_in_a_rule_cannot_be_removed(alice: User):
         assert response.status_code in (409, 422) and "set-on-change rule" in response.json()["errors"][0]["message"]
 
 
-@pytest.mark.parametrize("change", [{"mandatory": True}, {"is_unique": True}, {"type": "wysiwyg"}])
-def test_incompatible_change_of_a_set_column_is_refused(change: dict[str, Any], device: Table, alice: User):
-    watched, note = field("device", "kind"), field("device", "note")
-    body = {"column": note.pk, "watched": watched.pk, "value": "a", "set_to": "b"}
+@pytest.mark.parametrize("changed_attributes", [{"mandatory": True}, {"is_unique": True}, {"type": "wysiwyg"}])
+def test_incompatible_change_of_a_set_column_is_refused(changed_attributes: dict[str, Any], device: Table, alice: User):
+    watched_column, note_column = field("device", "kind"), field("device", "note")
+    body = {"column": note_column.pk, "watched": watched_column.pk, "value": "a", "set_to": "b"}
     assert api(alice).post("sys_set_on_change", body).status_code == 201
-    response = api(alice).patch(f"sys_db_column/{note.pk}", change)
+    response = api(alice).patch(f"sys_db_column/{note_column.pk}", changed_attributes)
     assert response.status_code == 422 and "set-on-change rule" in response.json()["errors"][0]["message"]
 
 
 def test_task_records_when_and_by_whom_it_was_closed(alice: User, bob: User):
     task = data_of(api(alice).post(f"task?{NO_LINKS}", {"short_description": "a"}))[0]
-    assert (task["state_changed_at"], task["closed_at"], task["closed_by"]) == (TIME, None, None)
-    closed = data_of(api(alice).patch(f"task/{task['sys_id']}?{NO_LINKS}", {"state": "5"}))[0]
-    assert (closed["closed_at"], closed["closed_by"]) == (TIME, alice.pk)
-    opened = data_of(api(alice).patch(f"task/{task['sys_id']}?{NO_LINKS}", {"state": "2"}))[0]
-    assert (opened["closed_at"], opened["closed_by"]) == (None, None)
+    assert (task["state_changed_at"], task["closed_at"], task["closed_by"]) == (NOW_TEXT, None, None)
+    closed_task = data_of(api(alice).patch(f"task/{task['sys_id']}?{NO_LINKS}", {"state": "5"}))[0]
+    assert (closed_task["closed_at"], closed_task["closed_by"]) == (NOW_TEXT, alice.pk)
+    reopened_task = data_of(api(alice).patch(f"task/{task['sys_id']}?{NO_LINKS}", {"state": "2"}))[0]
+    assert (reopened_task["closed_at"], reopened_task["closed_by"]) == (None, None)
 
 
-def test_changed_task_table_gets_only_fitting_rules(db: None):
+def test_customised_task_table_gets_only_applicable_set_rules(db: None):
     SetRule.objects.all().delete()
     Column.objects.filter(table__name="task", name="closed_by").update(mandatory=True)
     Column.objects.get(table__name="task", name="closed_at").delete()
@@ -245,27 +248,27 @@ def test_changed_task_table_gets_only_fitting_rules(db: None):
 
 
 def test_administration_saves_a_rule(as_alice: Any, device: Table):
-    state, name = (Column.objects.get(table=device, name=name) for name in ("state", "name"))
-    form = {"column": name.pk, "watched": state.pk, "value": "5", "set_to": "closed", "clears": ""}
-    page = as_alice.post("/admin/tableapi/setrule/add/", form, follow=True)
-    assert page.status_code == 200 and SetRule.objects.filter(column=name, set_to="closed").exists()
+    state_column, name_column = (Column.objects.get(table=device, name=name) for name in ("state", "name"))
+    form = {"column": name_column.pk, "watched": state_column.pk, "value": "5", "set_to": "closed", "clears": ""}
+    response = as_alice.post("/admin/tableapi/setrule/add/", form, follow=True)
+    assert response.status_code == 200 and SetRule.objects.filter(column=name_column, set_to="closed").exists()
     invalid_form = form | {"column": Column.objects.get(table=device, name="closed_at").pk}
     assert "rule" in as_alice.post("/admin/tableapi/setrule/add/", invalid_form).content.decode()
     assert as_alice.get("/admin/tableapi/setrule/").status_code == 200
 
 
 def test_change_of_a_watched_column_is_one_statement(alice: User):
-    task = data_of(api(alice).post("task", {"short_description": "a"}))[0]["sys_id"]
+    task_id = data_of(api(alice).post("task", {"short_description": "a"}))[0]["sys_id"]
     for state in ("2", "5", "5", "1"):
-        api(alice).patch(f"task/{task}", {"short_description": state})  # loads the catalogue and the key
+        api(alice).patch(f"task/{task_id}", {"short_description": state})  # loads the catalogue and the key
         with captured_statements() as statements:
-            api(alice).patch(f"task/{task}", {"state": state, "short_description": f"changed to {state}"})
+            api(alice).patch(f"task/{task_id}", {"state": state, "short_description": f"changed to {state}"})
         assert len([sql for sql in statements if "records." in sql]) == 1, statements
 
 
 def test_rule_cannot_set_the_next_number(alice: User):
     table("part", number_prefix="PRT")
-    watched, label = field("part", "kind"), field("part", "label")
-    body = {"column": label.pk, "watched": watched.pk, "set_to": NEXT_NUMBER}
+    watched_column, label_column = field("part", "kind"), field("part", "label")
+    body = {"column": label_column.pk, "watched": watched_column.pk, "set_to": NEXT_NUMBER}
     response = api(alice).post("sys_set_on_change", body)
     assert errors_of(response) == [(422, "invalid_value", "set_to")] and "record numbers" in response.content.decode()

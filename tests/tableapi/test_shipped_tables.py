@@ -19,11 +19,11 @@ def test_shipped_tables_exist():
     for name in ("service", "sys_schedule", "sys_indication", "task"):
         table = Table.objects.get(name=name)
         assert not table.is_system
-        columns = {column.name for column in table.columns.all()}
-        assert columns == {column for column in column_types_of(name) if not column.startswith("sys_")}
+        column_names = {column.name for column in table.columns.all()}
+        assert column_names == {name for name in column_types_of(name) if not name.startswith("sys_")}
         insert_row(name)
-    deferred_tables = Table.objects.filter(deferred_create=True).values_list("name", flat=True)
-    assert set(deferred_tables) == {"sys_schedule", "sys_indication"}
+    deferred_table_names = Table.objects.filter(deferred_create=True).values_list("name", flat=True)
+    assert set(deferred_table_names) == {"sys_schedule", "sys_indication"}
 
 
 def test_task_matches_the_specified_sample():
@@ -56,14 +56,14 @@ def test_task_matches_the_specified_sample():
     ],
 )
 def test_only_rare_changes_of_a_task_write_to_indexes(alice: User, changes: dict[str, Any], is_hot_update: bool):
-    task = insert_row("task", sys_db_table_id=Table.objects.get(name="task").pk)
-    counts_query = (
+    task_id = insert_row("task", sys_db_table_id=Table.objects.get(name="task").pk)
+    update_counts_query = (
         "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relid = 'records.task'::regclass"
     )
-    updates_before, hot_updates_before = query_rows(counts_query)[0]
-    assert api(alice).patch(f"task/{task}", changes).status_code == 200
+    updates_before, hot_updates_before = query_rows(update_counts_query)[0]
+    assert api(alice).patch(f"task/{task_id}", changes).status_code == 200
 
-    updates_after, hot_updates_after = query_rows(counts_query)[0]
+    updates_after, hot_updates_after = query_rows(update_counts_query)[0]
     assert (updates_after - updates_before, hot_updates_after - hot_updates_before) == (1, int(is_hot_update))
 
 
@@ -74,8 +74,8 @@ def state_column_of_earlier_version() -> Column:
     Column.history.filter(sys_id=column.pk).delete()
     Column.objects.filter(pk=column.pk).update(is_indexed=True)
     column.is_indexed = True
-    name = f'"D{column.table_id}"'
-    query_rows(f"DROP INDEX records.{name}; CREATE INDEX {name} ON records.task (sys_updated_at, sys_id)")
+    index_name = f'"D{column.table_id}"'
+    query_rows(f"DROP INDEX records.{index_name}; CREATE INDEX {index_name} ON records.task (sys_updated_at, sys_id)")
     State.objects.update(shipped_level=2)
     return column
 
@@ -105,13 +105,13 @@ def test_upgrade_keeps_the_indexes_of_a_large_table(state_column_of_earlier_vers
     assert not upgrade_removes_indexes(state_column_of_earlier_version)
 
 
-def test_everybody_reads_names_and_nothing_else():
-    admin = Role.objects.get(name="admin").pk
+def test_everybody_can_read_names_and_nothing_else():
+    admin_role_id = Role.objects.get(name="admin").pk
     for table, readable_columns in shipped_tables.READABLE_COLUMNS.items():
         rules = Rule.objects.filter(table__name=table)
         assert set(rules.values_list("operation", flat=True)) == {"read"}
         assert set(rules.filter(roles=[]).values_list("column_name", flat=True)) == {"", *readable_columns}
-        assert list(rules.exclude(roles=[]).values_list("column_name", "roles")) == [("*", [admin])]
+        assert list(rules.exclude(roles=[]).values_list("column_name", "roles")) == [("*", [admin_role_id])]
 
 
 def test_second_run_creates_nothing():
@@ -121,7 +121,7 @@ def test_second_run_creates_nothing():
     assert State.objects.get().version == version_before
 
 
-def test_deleted_shipped_parts_stay_deleted():
+def test_deleted_shipped_tables_and_rules_stay_deleted():
     Table.objects.get(name="task").delete()
     Rule.objects.filter(table__name="user").delete()
     shipped_tables.create_shipped_tables()

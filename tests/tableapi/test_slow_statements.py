@@ -1,4 +1,4 @@
-"""A statement that hits its time limit gets a 422; after two of them, the user can run one request at a time."""
+"""A request gets a 422 if a statement times out; after two timeouts, the user can run one request at a time."""
 
 import json
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def key_caller(bob: User) -> ApiClient:
     return api(bob, credential="key")
 
 
-def slow_search(caller: ApiClient, **options: Any) -> Any:
+def run_slow_search(caller: ApiClient, **options: Any) -> Any:
     return caller.get("device", query="manualLIKEnowhere", **options)
 
 
@@ -77,7 +77,7 @@ def running_request(user: User, lamp: str) -> Iterator[None]:
 class TestResponse:
     def test_slow_query_is_422_with_advice(self, many_manuals: None, bob: User, capfd: Any, log_lines: list[str]):
         with short_timeout("statement_timeout"):
-            responses = [slow_search(api(bob)), slow_search(api(bob), count="exact", limit=1)]
+            responses = [run_slow_search(api(bob)), run_slow_search(api(bob), count="exact", limit=1)]
         for response in responses:
             assert error_of(response) == TOO_SLOW_ERROR and "Retry-After" not in response
             (error,) = response.json()["errors"]
@@ -99,13 +99,13 @@ class TestResponse:
         assert query_rows("SELECT name FROM records.device") == [("Lamp",)]
 
     def test_response_is_not_stored_for_an_idempotency_key(self, lamp: str, bob: User):
-        path, key = f"device/{lamp}", {"Idempotency-Key": "k"}
+        path, headers = f"device/{lamp}", {"Idempotency-Key": "k"}
         with held_lock("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), short_timeout("statement_timeout"):
-            assert error_of(api(bob).patch(path, {"name": "b"}, headers=key)) == TOO_SLOW_ERROR
+            assert error_of(api(bob).patch(path, {"name": "b"}, headers=headers)) == TOO_SLOW_ERROR
         run_slow_statements(bob)
         with running_request(bob, lamp):
-            assert error_of(api(bob).patch(path, {"name": "c"}, headers=key)) == TOO_MANY_ERROR
-        assert api(bob).patch(path, {"name": "d"}, headers=key).status_code == 200
+            assert error_of(api(bob).patch(path, {"name": "c"}, headers=headers)) == TOO_MANY_ERROR
+        assert api(bob).patch(path, {"name": "d"}, headers=headers).status_code == 200
 
     def test_cancellation_by_an_administrator_is_503(self, lamp: str, bob: User):
         with held_lock("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp):
@@ -124,12 +124,12 @@ class TestResponse:
     def test_records_page_explains_the_timeout(self, many_manuals: None, alice: User):
         browser = signed_in_client(alice)
         (sys_id,) = query_rows("SELECT sys_id FROM sys_db_table WHERE name = 'device'")[0]
-        page = f"/admin/tableapi/table/{sys_id}/records/"
+        path = f"/admin/tableapi/table/{sys_id}/records/"
         with short_timeout("statement_timeout"):
-            text = browser.get(page, {"query": "manualLIKEnowhere"}).content.decode()
-        assert "The query took too long." in text and 'value="manualLIKEnowhere"' in text
+            page = browser.get(path, {"query": "manualLIKEnowhere"}).content.decode()
+        assert "The query took too long." in page and 'value="manualLIKEnowhere"' in page
         with held_lock("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), short_timeout("statement_timeout"):
-            response = browser.get(page, {"record": "a"}, headers=HTML_HEADERS)
+            response = browser.get(path, {"record": "a"}, headers=HTML_HEADERS)
         assert response.status_code == 422 and "The query took too long." in response.content.decode()
         assert slow_statement_count(alice) == 2
 
@@ -160,12 +160,12 @@ class TestLimit:
             assert browser.post("/logout/").status_code == 302
 
     @pytest.mark.parametrize(
-        ("times", "age_s"),
+        ("count", "age_s"),
         [(1, 0), (2, 61), (2, -61)],
         ids=["one slow statement", "a minute later", "a clock that jumped back"],
     )
-    def test_limit_requires_two_slow_statements_in_the_last_minute(self, times: int, age_s: int, lamp: str, bob: User):
-        run_slow_statements(bob, times)
+    def test_limit_requires_two_slow_statements_in_the_last_minute(self, count: int, age_s: int, lamp: str, bob: User):
+        run_slow_statements(bob, count)
         backdate_slow_statements(bob, age_s)
         with running_request(bob, lamp):
             assert api(bob).get("device").status_code == 200
@@ -185,9 +185,7 @@ class TestLimit:
         with running_request(bob, lamp):
             assert error_of(api(bob).get("device")) == TOO_MANY_ERROR
 
-    def test_process_that_saw_the_timeouts_of_a_key_limits_it_without_a_query(
-        self, lamp: str, bob: User, key_caller: ApiClient
-    ):
+    def test_limit_of_a_remembered_key_needs_no_query(self, lamp: str, bob: User, key_caller: ApiClient):
         with held_lock("LOCK TABLE records.device IN ACCESS EXCLUSIVE MODE"), short_timeout("statement_timeout"):
             assert [error_of(key_caller.get("device")) for _ in range(2)] == [TOO_SLOW_ERROR] * 2
         with running_request(bob, lamp), captured_statements() as executed_statements:
@@ -223,18 +221,18 @@ class TestLimit:
         assert slow_statement_count(bob) == 0 and api(bob).get("device").status_code == 200
 
     def test_other_callers_run_no_additional_statement(self, lamp: str, bob: User, key_caller: ApiClient):
-        def statements_of_read() -> list[str]:
+        def capture_statements_of_read() -> list[str]:
             with captured_statements() as executed_statements:
                 assert len(data_of(key_caller.get("device"))) == 1
             return executed_statements
 
-        statements_of_read()
-        assert len(statements_of_read()) == 1 and "advisory" not in str(statements_of_read())
+        capture_statements_of_read()
+        assert len(capture_statements_of_read()) == 1 and "advisory" not in str(capture_statements_of_read())
         run_slow_statements(bob)
         backdate_slow_statements(bob, 61)
-        assert "advisory" not in str(statements_of_read())
+        assert "advisory" not in str(capture_statements_of_read())
 
     def test_counters_are_not_shown(self, lamp: str, alice: User, bob: User):
         run_slow_statements(bob)
-        (shown_user,) = data_of(api(alice).get(f"user/{bob.pk}"))
-        assert "slow" not in json.dumps(shown_user) and shown_user["sys_version"] == 0
+        (user_record,) = data_of(api(alice).get(f"user/{bob.pk}"))
+        assert "slow" not in json.dumps(user_record) and user_record["sys_version"] == 0

@@ -30,8 +30,8 @@ def part(db: Any) -> Table:
 
 
 @pytest.fixture
-def parts(part: Table) -> dict[str, str]:
-    """Six parts from two shops; returns the ids of the shops by name."""
+def shops_with_parts(part: Table) -> dict[str, str]:
+    """Two shops and six parts; returns the ids of the shops by name."""
     open_table("shop")
     open_table("part")
     shops = {name: record("shop", name=name, city=city) for name, city in (("North", "Oslo"), ("South", "Rome"))}
@@ -49,21 +49,21 @@ def parts(part: Table) -> dict[str, str]:
     return shops
 
 
-def stats(user: User, **params: Any) -> list[dict[str, Any]]:
+def get_stats(user: User, **params: Any) -> list[dict[str, Any]]:
     return list(data_of(api(user).get(PATH, **params)))
 
 
-def test_count_equals_that_of_the_list(parts: Any, bob: User):
-    assert stats(bob, count="true") == [{"count": 6}]
-    assert stats(bob, count="true", query="quantity>5") == [{"count": 3}]
-    assert stats(bob, count="true", query="quantity>500") == [{"count": 0}]
+def test_count_is_the_number_of_matching_records(shops_with_parts: Any, bob: User):
+    assert get_stats(bob, count="true") == [{"count": 6}]
+    assert get_stats(bob, count="true", query="quantity>5") == [{"count": 3}]
+    assert get_stats(bob, count="true", query="quantity>500") == [{"count": 0}]
 
 
-def test_aggregates_ignore_empty_values(parts: Any, bob: User):
-    (entry,) = stats(bob, sum_fields="quantity", avg_fields="quantity,price", count="true")
+def test_aggregates_ignore_empty_values(shops_with_parts: Any, bob: User):
+    (entry,) = get_stats(bob, sum_fields="quantity", avg_fields="quantity,price", count="true")
     assert entry["count"] == 6 and entry["sum"] == {"quantity": 66}
     assert entry["avg"]["quantity"] == pytest.approx(13.2) and entry["avg"]["price"] == pytest.approx(2.85)
-    (entry,) = stats(
+    (entry,) = get_stats(
         bob, min_fields="price,bought_at", max_fields="price,bought_at", count_distinct_fields="name,shop.city"
     )
     assert entry == {
@@ -73,32 +73,32 @@ def test_aggregates_ignore_empty_values(parts: Any, bob: User):
     }
 
 
-def test_aggregates_without_records_are_null(parts: Any, bob: User):
-    assert stats(bob, sum_fields="quantity", min_fields="price", query="name=none") == [
+def test_aggregates_without_records_are_null(shops_with_parts: Any, bob: User):
+    assert get_stats(bob, sum_fields="quantity", min_fields="price", query="name=none") == [
         {"sum": {"quantity": None}, "min": {"price": None}}
     ]
-    assert stats(bob, count="1", group_by="state", query="name=none") == []
+    assert get_stats(bob, count="1", group_by="state", query="name=none") == []
 
 
-def test_groups_are_sorted_by_key_with_empty_keys_last(parts: Any, bob: User):
-    assert stats(bob, count="true", group_by="state", sum_fields="quantity") == [
+def test_groups_are_sorted_by_key_with_empty_keys_last(shops_with_parts: Any, bob: User):
+    assert get_stats(bob, count="true", group_by="state", sum_fields="quantity") == [
         {"group": {"state": "1"}, "count": 3, "sum": {"quantity": 35}},
         {"group": {"state": "2"}, "count": 2, "sum": {"quantity": 30}},
         {"group": {"state": None}, "count": 1, "sum": {"quantity": 1}},
     ]
 
 
-def test_groups_of_texts_ignore_case_like_queries(parts: Any, bob: User):
+def test_groups_of_texts_ignore_case_like_queries(shops_with_parts: Any, bob: User):
     counts = {
-        (entry["group"]["name"] or "").lower(): entry["count"] for entry in stats(bob, count="1", group_by="name")
+        (entry["group"]["name"] or "").lower(): entry["count"] for entry in get_stats(bob, count="1", group_by="name")
     }
     assert list(counts.items()) == [("bolt", 2), ("cap", 1), ("nut", 2), ("", 1)]
 
 
-def test_groups_can_follow_references(parts: dict[str, str], bob: User):
-    assert stats(bob, count="true", group_by="shop.city,shop") == [
-        {"group": {"shop.city": "Oslo", "shop": parts["North"]}, "count": 3},
-        {"group": {"shop.city": "Rome", "shop": parts["South"]}, "count": 2},
+def test_groups_can_follow_references(shops_with_parts: dict[str, str], bob: User):
+    assert get_stats(bob, count="true", group_by="shop.city,shop") == [
+        {"group": {"shop.city": "Oslo", "shop": shops_with_parts["North"]}, "count": 3},
+        {"group": {"shop.city": "Rome", "shop": shops_with_parts["South"]}, "count": 2},
         {"group": {"shop.city": None, "shop": None}, "count": 1},
     ]
 
@@ -111,44 +111,44 @@ def test_groups_can_follow_references(parts: dict[str, str], bob: User):
      ("quarter", ["2025-10-01", "2026-01-01", "2026-04-01", None]),
      ("year", ["2025-01-01", "2026-01-01", None])],
 )  # fmt: skip
-def test_groups_of_periods_are_named_by_their_first_day(parts: Any, bob: User, period: str, first_days: list[Any]):
+def test_periods_are_named_by_their_first_day(shops_with_parts: Any, bob: User, period: str, first_days: list[Any]):
     key = f"bought_at:{period}"
-    assert [entry["group"][key] for entry in stats(bob, count="true", group_by=key)] == first_days
+    assert [entry["group"][key] for entry in get_stats(bob, count="true", group_by=key)] == first_days
 
 
-def test_display_values_of_groups(parts: dict[str, str], bob: User):
-    groups = [entry["group"] for entry in stats(bob, count="true", group_by="state,shop", display_value="all")]
+def test_display_values_of_groups(shops_with_parts: dict[str, str], bob: User):
+    groups = [entry["group"] for entry in get_stats(bob, count="true", group_by="state,shop", display_value="all")]
     assert groups[0] == {
         "state": {"value": "1", "display_value": "New"},
-        "shop": {"value": parts["North"], "display_value": "North"},
+        "shop": {"value": shops_with_parts["North"], "display_value": "North"},
     }
-    groups = [entry["group"] for entry in stats(bob, count="true", group_by="state,shop", display_value="1")]
+    groups = [entry["group"] for entry in get_stats(bob, count="true", group_by="state,shop", display_value="1")]
     assert groups[0] == {"state": "New", "shop": "North"} and groups[-1]["state"] is None
 
 
-def test_having_filters_groups(parts: Any, bob: User):
-    def states(having: str) -> list[Any]:
-        return [entry["group"]["state"] for entry in stats(bob, count="true", group_by="state", having=having)]
+def test_having_filters_groups(shops_with_parts: Any, bob: User):
+    def get_states(having: str) -> list[Any]:
+        return [entry["group"]["state"] for entry in get_stats(bob, count="true", group_by="state", having=having)]
 
-    assert states("count>1") == ["1", "2"]
-    assert states("count>1^sum(quantity)>=35") == ["1"]
-    assert states("count=1^ORsum(quantity)=30") == ["2", None]
-    assert states("avg(price)<1") == ["1"]
-    assert states("count_distinct(shop)!=1") == []
+    assert get_states("count>1") == ["1", "2"]
+    assert get_states("count>1^sum(quantity)>=35") == ["1"]
+    assert get_states("count=1^ORsum(quantity)=30") == ["2", None]
+    assert get_states("avg(price)<1") == ["1"]
+    assert get_states("count_distinct(shop)!=1") == []
 
 
-def test_order_and_limit(parts: Any, bob: User):
-    def states(**params: Any) -> list[Any]:
-        return [entry["group"]["state"] for entry in stats(bob, count="true", group_by="state", **params)]
+def test_order_and_limit(shops_with_parts: Any, bob: User):
+    def get_states(**params: Any) -> list[Any]:
+        return [entry["group"]["state"] for entry in get_stats(bob, count="true", group_by="state", **params)]
 
-    assert states(order_by="-count") == ["1", "2", None]
-    assert states(order_by="sum(quantity)") == [None, "2", "1"]
-    assert states(order_by="-state") == ["2", "1", None]
-    assert states(order_by="-count", limit=1) == ["1"]
+    assert get_states(order_by="-count") == ["1", "2", None]
+    assert get_states(order_by="sum(quantity)") == [None, "2", "1"]
+    assert get_states(order_by="-state") == ["2", "1", None]
+    assert get_states(order_by="-count", limit=1) == ["1"]
 
 
 @pytest.mark.parametrize(
-    ("params", "field_name"),
+    ("params", "parameter_name"),
     [
         ({}, "sysparm_count"),
         ({"count": "maybe"}, "sysparm_count"),
@@ -168,9 +168,9 @@ def test_order_and_limit(parts: Any, bob: User):
         ({"sum_fields": ",".join(["quantity"] * 21)}, "sysparm_sum_fields"),
     ],
 )
-def test_invalid_parameters_are_refused(part: Table, bob: User, params: dict[str, Any], field_name: str):
+def test_invalid_parameters_are_refused(part: Table, bob: User, params: dict[str, Any], parameter_name: str):
     open_table("part")
-    assert error_of(api(bob).get(PATH, **params)) == (400, "invalid_parameter", field_name)
+    assert error_of(api(bob).get(PATH, **params)) == (400, "invalid_parameter", parameter_name)
 
 
 @pytest.mark.parametrize(
@@ -181,25 +181,25 @@ def test_invalid_parameters_are_refused(part: Table, bob: User, params: dict[str
 def test_hidden_column_is_refused_like_a_missing_one(part: Table, bob: User, params: dict[str, str]):
     open_table("part")
     rule("read", "part", "price", roles=["itil"])
-    responses = []
+    contents = []
     for name in ("price", "prize"):
-        response = api(bob).get(PATH, **{key: text.format(name) for key, text in params.items()})
+        response = api(bob).get(PATH, **{key: template.format(name) for key, template in params.items()})
         status, code, _ = error_of(response)
         assert (status, code) == (400, "unknown_field")
-        responses.append(response.content.replace(name.encode(), b"NAME"))
-    assert responses[0] == responses[1]
+        contents.append(response.content.replace(name.encode(), b"NAME"))
+    assert contents[0] == contents[1]
 
 
 def test_hidden_records_are_not_counted(part: Table, bob: User):
     rule("read", "part", condition="quantity<5")
     for quantity in (1, 2, 9):
         record("part", quantity=quantity)
-    assert stats(bob, count="true", max_fields="quantity") == [{"count": 2, "max": {"quantity": 2}}]
+    assert get_stats(bob, count="true", max_fields="quantity") == [{"count": 2, "max": {"quantity": 2}}]
 
 
-def test_hidden_values_are_excluded_from_aggregates(parts: Any, bob: User):
+def test_hidden_values_are_excluded_from_aggregates(shops_with_parts: Any, bob: User):
     rule("read", "part", "price", condition="state=1")
-    assert stats(bob, count="true", max_fields="price", count_distinct_fields="price") == [
+    assert get_stats(bob, count="true", max_fields="price", count_distinct_fields="price") == [
         {"count": 6, "count_distinct": {"price": 3}, "max": {"price": 1.5}}
     ]
 
@@ -207,11 +207,11 @@ def test_hidden_values_are_excluded_from_aggregates(parts: Any, bob: User):
 @pytest.mark.parametrize(
     "params", [{"group_by": "price"}, {"group_by": "name", "having": "max(price)>0"}, {"order_by": "sum(price)"}]
 )
-def test_rows_are_excluded_if_groups_or_order_depend_on_a_hidden_value(parts: Any, bob: User, params: dict[str, str]):
+def test_rows_whose_group_or_order_is_hidden_are_excluded(shops_with_parts: Any, bob: User, params: dict[str, str]):
     rule("read", "part", "price", condition="state=1")
-    result = stats(bob, count="true", sum_fields="quantity", **params)
-    assert sum(entry["count"] for entry in result) == 3
-    assert sum(entry["sum"]["quantity"] for entry in result) == 35
+    entries = get_stats(bob, count="true", sum_fields="quantity", **params)
+    assert sum(entry["count"] for entry in entries) == 3
+    assert sum(entry["sum"]["quantity"] for entry in entries) == 35
 
 
 def test_rows_that_refer_to_a_hidden_record_are_excluded_from_groups(part: Table, bob: User):
@@ -220,10 +220,10 @@ def test_rows_that_refer_to_a_hidden_record_are_excluded_from_groups(part: Table
     shops = [record("shop", name=city, city=city) for city in ("Oslo", "Rome")]
     for shop in (*shops, None):
         record("part", shop=shop)
-    assert stats(bob, count="true", group_by="shop.city") == [
+    assert get_stats(bob, count="true", group_by="shop.city") == [
         {"group": {"shop.city": "Oslo"}, "count": 1}, {"group": {"shop.city": None}, "count": 1}
     ]  # fmt: skip
-    assert len(stats(bob, count="true", group_by="shop")) == 3
+    assert len(get_stats(bob, count="true", group_by="shop")) == 3
 
 
 def test_unknown_table_is_not_found(bob: User):

@@ -17,8 +17,8 @@ from tests.tableapi.designs import query_rows
 pytestmark = pytest.mark.django_db
 
 
-def column_options(table: str, *names: str) -> dict[str, tuple[Any, ...]]:
-    rows = Column.objects.filter(table__name=table).values_list("name", *names)
+def column_options(table: str, *option_names: str) -> dict[str, tuple[Any, ...]]:
+    rows = Column.objects.filter(table__name=table).values_list("name", *option_names)
     return {name: tuple(values) for name, *values in rows}
 
 
@@ -27,10 +27,11 @@ def catalogue_version() -> int:
 
 
 def test_every_exposed_table_is_in_the_catalogue():
-    result = {model._meta.db_table for model in apps.get_models() if issubclass(model, Record) and model.table_columns}
+    models = [model for model in apps.get_models() if issubclass(model, Record) and model.table_columns]
+    exposed_tables = {model._meta.db_table for model in models}
 
-    assert {"user", "sys_role", "company", "sys_property", "sys_db_table", "sys_acl"} <= result
-    assert set(Table.objects.filter(is_system=True).values_list("name", flat=True)) == result
+    assert {"user", "sys_role", "company", "sys_property", "sys_db_table", "sys_acl"} <= exposed_tables
+    assert set(Table.objects.filter(is_system=True).values_list("name", flat=True)) == exposed_tables
 
 
 def test_catalogue_columns_match_the_models():
@@ -73,16 +74,17 @@ def test_choices_are_included():
 
 
 def test_secrets_are_not_exposed():
-    names = set(Column.objects.filter(table__is_system=True).values_list("table__name", "name", "type"))
+    columns = set(Column.objects.filter(table__is_system=True).values_list("table__name", "name", "type"))
 
-    assert ("user", "password", "password") in names
-    assert {table for table, _, _ in names} & {"accounts_session", "sys_session", "sys_access_key"} == set()
-    words = ("hash", "token", "secret", "session", "staff", "superuser", "key")
+    assert ("user", "password", "password") in columns
+    assert {table for table, _, _ in columns} & {"accounts_session", "sys_session", "sys_access_key"} == set()
+    secret_words = ("hash", "token", "secret", "session", "staff", "superuser", "key")
     endpoint_columns = {("oidc_setting", name, "string") for name in ("token_endpoint", "end_session_endpoint")}
     # `table_key` names the table that a comment belongs to.
-    named = {*endpoint_columns, ("sys_comment", "table_key", "string")}
-    result = {row for row in names if row[2] != "secret" and any(word in row[1] for word in words)}
-    assert result == named, "endpoints are not secret"
+    allowed_columns = {*endpoint_columns, ("sys_comment", "table_key", "string")}
+    readable_columns = {column for column in columns if column[2] != "secret"}
+    suspicious_columns = {column for column in readable_columns if any(word in column[1] for word in secret_words)}
+    assert suspicious_columns == allowed_columns, "endpoints are not secret"
 
 
 def test_second_run_writes_nothing():
@@ -95,7 +97,7 @@ def test_second_run_writes_nothing():
 
 
 def test_model_changes_are_applied(monkeypatch: Any):
-    ids = dict(Column.objects.filter(table__name="company").values_list("name", "sys_id"))
+    column_ids = dict(Column.objects.filter(table__name="company").values_list("name", "sys_id"))
     version_before = catalogue_version()
     monkeypatch.setattr(Company, "table_columns", ("name",))
     monkeypatch.setattr(User, "table_columns", (*User.table_columns, "date_joined"), raising=False)
@@ -104,7 +106,7 @@ def test_model_changes_are_applied(monkeypatch: Any):
     system_tables.update_system_tables()
 
     assert column_options("company", "max_length") == {"name": (100,)}
-    assert Column.objects.get(table__name="company").pk == ids["name"], "the column keeps its id"
+    assert Column.objects.get(table__name="company").pk == column_ids["name"], "the column keeps its id"
     assert catalogue_version() > version_before
     monkeypatch.undo()
     system_tables.update_system_tables()

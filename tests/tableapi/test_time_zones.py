@@ -30,8 +30,8 @@ def device(monkeypatch: pytest.MonkeyPatch) -> None:
     field("device", "at", "datetime")
     field("device", "due", "date")
     open_table("device")
-    for name, at in TIMES.items():
-        record("device", name=name, at=datetime.fromisoformat(f"{at}+00:00"), due=at[:10])
+    for name, time_text in TIMES.items():
+        record("device", name=name, at=datetime.fromisoformat(f"{time_text}+00:00"), due=time_text[:10])
 
 
 def set_time_zone(user: User, name: str) -> User:
@@ -45,7 +45,7 @@ def matching_names(user: User, query: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("query", "utc", "auckland", "honolulu"),
+    ("query", "utc_names", "auckland_names", "honolulu_names"),
     [
         ("atONToday@javascript:gs.beginningOfToday()@javascript:gs.endOfToday()", "cd", "de", "de"),
         ("at>=javascript:gs.beginningOfToday()", "cde", "de", "de"),
@@ -70,9 +70,11 @@ def matching_names(user: User, query: str) -> str:
         ("atRELATIVEGT@hour@ago@6", "cde", "cde", "cde"),
     ],
 )
-def test_days_begin_in_the_zone_of_the_caller(bob: User, query: str, utc: str, auckland: str, honolulu: str):
-    expected = {"UTC": utc, "Pacific/Auckland": auckland, "Pacific/Honolulu": honolulu}
-    assert {zone: matching_names(set_time_zone(bob, zone), query) for zone in expected} == expected
+def test_days_begin_in_the_time_zone_of_the_caller(
+    bob: User, query: str, utc_names: str, auckland_names: str, honolulu_names: str
+):
+    expected_names = {"UTC": utc_names, "Pacific/Auckland": auckland_names, "Pacific/Honolulu": honolulu_names}
+    assert {zone: matching_names(set_time_zone(bob, zone), query) for zone in expected_names} == expected_names
 
 
 def test_negated_condition_matches_all_other_records(bob: User):
@@ -84,19 +86,19 @@ def test_negated_condition_matches_all_other_records(bob: User):
 def test_statistics_group_by_days_of_the_caller(bob: User):
     path = "/rest/v1/stats/device?sysparm_count=true&sysparm_group_by=at:day"
     set_time_zone(bob, "Pacific/Auckland")
-    groups = {entry["group"]["at:day"]: entry["count"] for entry in data_of(api(bob).get(path))}
-    assert groups == {"2026-04-29": 1, "2026-04-30": 2, "2026-05-01": 2}
+    counts = {entry["group"]["at:day"]: entry["count"] for entry in data_of(api(bob).get(path))}
+    assert counts == {"2026-04-29": 1, "2026-04-30": 2, "2026-05-01": 2}
     path = path.replace("at:day", "due:day")
-    groups = {entry["group"]["due:day"]: entry["count"] for entry in data_of(api(bob).get(path))}
-    assert groups == {"2026-04-29": 2, "2026-04-30": 2, "2026-05-01": 1}
+    counts = {entry["group"]["due:day"]: entry["count"] for entry in data_of(api(bob).get(path))}
+    assert counts == {"2026-04-29": 2, "2026-04-30": 2, "2026-05-01": 1}
 
 
 def test_conditions_of_rules_are_in_utc(bob: User):
     table("dated")
     field("dated", "at", "datetime")
     field("dated", "name")
-    for name, at in TIMES.items():
-        record("dated", name=name, at=datetime.fromisoformat(f"{at}+00:00"))
+    for name, time_text in TIMES.items():
+        record("dated", name=name, at=datetime.fromisoformat(f"{time_text}+00:00"))
     rule("read", "dated", condition="atON2026-04-30^atDAY_IS30^at>=javascript:gs.beginningOfToday()")
     for zone in ("UTC", "Pacific/Auckland"):
         set_time_zone(bob, zone)
@@ -109,8 +111,8 @@ def test_bulk_changes_and_exports_match_like_a_list(bob: User):
     query = "at>=javascript:gs.beginningOfToday()"
     body = {"sysparm_query": query, "expected": 2, "values": {"name": "x"}}
     assert api(bob).patch("/rest/v1/bulk/device", body).status_code == 200
-    lines = b"".join(api(bob).get("device", query=query, fields="name", headers={"Accept": "text/csv"}))
-    assert lines.split() == [b"name", b"x", b"x"]
+    exported_csv = b"".join(api(bob).get("device", query=query, fields="name", headers={"Accept": "text/csv"}))
+    assert exported_csv.split() == [b"name", b"x", b"x"]
 
 
 def test_first_and_last_supported_days(bob: User):
@@ -124,8 +126,8 @@ def test_first_and_last_supported_days(bob: User):
 def test_change_to_daylight_saving_time(bob: User):
     """On 29 March 2026 at 01:00 UTC, clocks in Berlin went from 02:00 to 03:00, so the day had 23 hours."""
     set_time_zone(bob, "Europe/Berlin")
-    for name, at in (("x", "2026-03-28 23:00:00"), ("y", "2026-03-29 21:59:59"), ("z", "2026-03-29 22:00:00")):
-        record("device", name=name, at=datetime.fromisoformat(f"{at}+00:00"))
+    for name, time_text in (("x", "2026-03-28 23:00:00"), ("y", "2026-03-29 21:59:59"), ("z", "2026-03-29 22:00:00")):
+        record("device", name=name, at=datetime.fromisoformat(f"{time_text}+00:00"))
     assert matching_names(bob, "atON2026-03-29") == "xy"
 
 

@@ -23,13 +23,13 @@ MAX_INTEGER = 2**63 - 1
 
 
 def make_column(type: str, **attributes: Any) -> Column:
-    labels = CHOICE_LABELS if type == "choice" else ()
-    usual_attributes = {"name": "it", "type": type, "owner": "task", "database_name": "it", "choices": labels}
-    return Column(**usual_attributes | attributes)
+    choices = CHOICE_LABELS if type == "choice" else ()
+    default_attributes = {"name": "it", "type": type, "owner": "task", "database_name": "it", "choices": choices}
+    return Column(**default_attributes | attributes)
 
 
-def utc_instant(*parts: int) -> datetime:
-    return datetime(*parts, tzinfo=UTC)  # type: ignore[misc, arg-type]
+def utc_instant(*components: int) -> datetime:
+    return datetime(*components, tzinfo=UTC)  # type: ignore[misc, arg-type]
 
 
 VALID_VALUES: list[tuple[str, Any, Any]] = [
@@ -151,7 +151,7 @@ def test_null_clears_a_value(type: str):
 def test_text_length_is_limited_by_the_column(type: str):
     short_column = make_column(type, max_length=3)
     assert column_values.parse(short_column, "ééé")
-    with pytest.raises(InvalidInput, match=r"length of at most 3\.$"):
+    with pytest.raises(InvalidInput, match=r"at most 3 characters\.$"):
         column_values.parse(short_column, "éééé")
 
 
@@ -187,11 +187,11 @@ JSON_STRATEGY = st.recursive(
 
 @settings(deadline=None, max_examples=600, database=None)
 @given(st.sampled_from(sorted(COLUMN_TYPES)), JSON_STRATEGY, st.booleans())
-def test_json_value_is_accepted_or_invalid(type: str, value: Any, is_displayed: bool):
+def test_json_value_is_accepted_or_invalid(type: str, value: Any, is_display_value: bool):
     json_column = make_column(type)
     try:
         stored_value = column_values.parse(
-            json_column, display_values.parse_display_value(json_column, value) if is_displayed else value
+            json_column, display_values.parse_display_value(json_column, value) if is_display_value else value
         )
     except InvalidInput:
         return
@@ -205,10 +205,10 @@ def test_json_value_is_accepted_or_invalid(type: str, value: Any, is_displayed: 
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_instant_round_trips(instant: datetime):  # B71
     instant_column = make_column("datetime")
-    output = column_values.to_log_value(instant_column, instant)
+    log_value = column_values.to_log_value(instant_column, instant)
 
-    assert len(output) == len("2024-05-19 13:45:00")
-    assert column_values.is_same(instant_column, instant, column_values.parse(instant_column, output))
+    assert len(log_value) == len("2024-05-19 13:45:00")
+    assert column_values.is_same(instant_column, instant, column_values.parse(instant_column, log_value))
 
 
 @settings(database=None)
@@ -243,7 +243,7 @@ EQUALITY_EXAMPLES: list[tuple[str, Any, Any, bool]] = [
 
 
 @pytest.mark.parametrize(("type", "stored_value", "new_value", "is_equal"), EQUALITY_EXAMPLES)
-def test_equality_of_values(type: str, stored_value: Any, new_value: Any, is_equal: bool):
+def test_equality_depends_on_the_type(type: str, stored_value: Any, new_value: Any, is_equal: bool):
     assert column_values.is_same(make_column(type), stored_value, new_value) is is_equal
 
 
@@ -267,11 +267,11 @@ MERGE_PATCH_EXAMPLES = [  # appendix A of RFC 7396
 ]
 
 
-@pytest.mark.parametrize(("stored_value", "patch", "result"), MERGE_PATCH_EXAMPLES)
-def test_json_is_merged(stored_value: Any, patch: Any, result: Any):
-    text_before = json.dumps(stored_value)
-    assert column_values.merge_patch(stored_value, patch) == result
-    assert json.dumps(stored_value) == text_before, "the stored value is not modified"
+@pytest.mark.parametrize(("stored_value", "patch", "merged_value"), MERGE_PATCH_EXAMPLES)
+def test_json_is_merged(stored_value: Any, patch: Any, merged_value: Any):
+    json_before = json.dumps(stored_value)
+    assert column_values.merge_patch(stored_value, patch) == merged_value
+    assert json.dumps(stored_value) == json_before, "the stored value is not modified"
 
 
 DISPLAY_EXAMPLES: list[tuple[str, Any, Any]] = [
@@ -309,7 +309,7 @@ def test_choice_label_must_be_unambiguous(label: Any):
 
 
 @pytest.mark.parametrize(
-    ("type", "text", "value"),
+    ("type", "default", "expected"),
     [
         ("string", "x", "x"),
         ("integer", "5", 5),
@@ -325,13 +325,13 @@ def test_choice_label_must_be_unambiguous(label: Any):
         ("string", "", None),
     ],
 )
-def test_defaults(type: str, text: str, value: Any):
-    assert defaults.default_value(make_column(type, default=text), SAMPLE_MOMENT) == value
+def test_default_is_parsed_or_null_if_invalid(type: str, default: str, expected: Any):
+    assert defaults.default_value(make_column(type, default=default), SAMPLE_MOMENT) == expected
 
 
 def test_default_of_json_is_json():
-    result = defaults.default_value(make_column("json", default='{"a": [1]}'), SAMPLE_MOMENT)
-    assert isinstance(result, Jsonb) and result.obj == {"a": [1]}
+    parsed_default = defaults.default_value(make_column("json", default='{"a": [1]}'), SAMPLE_MOMENT)
+    assert isinstance(parsed_default, Jsonb) and parsed_default.obj == {"a": [1]}
 
 
 @pytest.mark.parametrize("empty_value", [None, "", []])
@@ -341,7 +341,7 @@ def test_mandatory_column_requires_a_value(empty_value: Any):
 
 
 @pytest.mark.parametrize("value", [False, 0, Decimal(0), "0", ["1"], Jsonb({}), Jsonb(""), Jsonb([])])
-def test_false_is_a_value(value: Any):
+def test_falsy_value_is_not_missing(value: Any):
     assert not defaults.lacks_mandatory_value(make_column("string", mandatory=True), value)
 
 
@@ -364,6 +364,6 @@ def test_values_for_the_deletion_log_are_json(type: str, value: Any, expected: A
     json.dumps(expected)
 
 
-def test_html_has_plain_text():
+def test_html_is_converted_to_plain_text():
     assert column_values.plain_text("<p>a</p><p>b</p>") == "a\nb"
     assert column_values.plain_text(None) is None

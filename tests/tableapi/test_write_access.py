@@ -14,15 +14,15 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def device(db: Any) -> Table:
-    """A table with two columns, and no rule at all."""
+    """A table with two columns and no rules."""
     new_table = table("device")
     field("device", "name")
     field("device", "state")
     return new_table
 
 
-def stored_row(sys_id: str, *names: str) -> Any:
-    rows = query_rows(f"SELECT {', '.join(names)} FROM records.device WHERE sys_id = %s", sys_id)
+def stored_row(sys_id: str, *column_names: str) -> Any:
+    rows = query_rows(f"SELECT {', '.join(column_names)} FROM records.device WHERE sys_id = %s", sys_id)
     return rows[0] if rows else None
 
 
@@ -117,8 +117,8 @@ class TestCreation:
         rule("create", "device")
         rule("read", "device")
         rule("read", "device", "state", condition="name=a")
-        for name, state in (("a", "x"), ("b", None)):
-            assert data_of(api(bob).post("device", {"name": name, "state": "x"}))[0]["state"] == state
+        for name, visible_state in (("a", "x"), ("b", None)):
+            assert data_of(api(bob).post("device", {"name": name, "state": "x"}))[0]["state"] == visible_state
         rule("read", "device", "name", roles=["auditor"])
         assert "name" not in data_of(api(bob).post("device", {"state": "x"}))[0]
 
@@ -175,11 +175,11 @@ class TestUpdate:
     def test_owner_cannot_give_the_record_away(self, device: Table, lamp: str, alice: User, bob: User):  # B25
         field("device", "owner", target="user")
         rule("write", "device", condition="ownerDYNAMICme")
-        own_device, foreign_device = record("device", owner=bob.pk), record("device", owner=alice.pk)
+        own_device, alice_device = record("device", owner=bob.pk), record("device", owner=alice.pk)
         assert api(bob).patch(f"device/{own_device}", {"name": "x"}).status_code == 200
         assert error_of(api(bob).patch(f"device/{own_device}", {"owner": alice.pk}))[0] == 403
-        assert error_of(api(bob).patch(f"device/{foreign_device}", {"owner": bob.pk}))[0] == 403
-        assert stored_row(foreign_device, "owner") == (alice.pk,)
+        assert error_of(api(bob).patch(f"device/{alice_device}", {"owner": bob.pk}))[0] == 403
+        assert stored_row(alice_device, "owner") == (alice.pk,)
 
     def test_change_can_make_the_record_unreadable(self, lamp: str, bob: User):  # B24
         rule("write", "device")
@@ -197,7 +197,7 @@ class TestUpdate:
         assert api(bob).patch(f"device/{lamp}", {"name": "x", "state": "new"}).status_code == 200, "unchanged value"
         assert data_of(api(bob).put(f"device/{lamp}", {"name": "y"}))[0]["state"] == "new"
 
-    def test_column_permission_applies_before_and_after(self, device: Table, lamp: str, bob: User):  # B25
+    def test_column_permission_applies_before_and_after_the_change(self, device: Table, lamp: str, bob: User):  # B25
         rule("write", "device")
         rule("write", "device", "name", condition="state=new")
         old_device = record("device", name="a", state="old")
@@ -247,7 +247,7 @@ class TestHiddenValues:
         rule("write", "device")
         return record("device", name="Lamp", state="stored")
 
-    def test_hidden_column_without_write_permission(self, lamp: str, bob: User):
+    def test_refused_write_does_not_reveal_a_hidden_value(self, lamp: str, bob: User):
         rule("write", "device", "state", condition="name=open")
         for send in (api(bob).patch, api(bob).put):
             stored_response, guess_response, null_response = (
@@ -257,28 +257,28 @@ class TestHiddenValues:
             assert stored_response.content == guess_response.content == null_response.content
         assert stored_row(lamp, "state", "sys_version") == ("stored", 0)
 
-    def test_hidden_column_with_write_permission(self, device: Table, lamp: str, bob: User):
+    def test_allowed_write_does_not_reveal_a_hidden_value(self, device: Table, lamp: str, bob: User):
         other_lamp = record("device", name="Lamp", state="else")
         for send in (api(bob).patch, api(bob).put):
-            responses = [
+            records = [
                 data_of(send(f"device/{sys_id}", {"name": "Lamp", "state": "stored"}))[0]
                 for sys_id in (lamp, other_lamp)
             ]
-            assert responses[0]["sys_version"] == responses[1]["sys_version"] > 0
-            assert responses[0]["state"] is responses[1]["state"] is None
+            assert records[0]["sys_version"] == records[1]["sys_version"] > 0
+            assert records[0]["state"] is records[1]["state"] is None
 
-    def test_hidden_read_only_column(self, device: Table, bob: User):
+    def test_read_only_error_does_not_reveal_a_hidden_value(self, device: Table, bob: User):
         rule("read", "device")
         rule("write", "device")
         field("device", "score", read_only=True)
         rule("read", "device", "score", condition="name=open")
         record_id = record("device", name="Lamp", score="9")
-        stored_response, other_response = (
+        stored_response, guess_response = (
             api(bob).patch(f"device/{record_id}", {"score": value}) for value in ("9", "8")
         )
         assert (
             error_of(stored_response) == (400, "read_only", "score")
-            and stored_response.content == other_response.content
+            and stored_response.content == guess_response.content
         )
 
     def test_merged_json_does_not_reveal_hidden_values(self, device: Table, lamp: str, bob: User):

@@ -25,8 +25,8 @@ def device(db: Any) -> Table:
     return new_table
 
 
-def expected_errors(status: int, code: str, *names: str) -> list[tuple[int, str, str | None]]:
-    return [(status, code, name) for name in names]
+def expected_errors(status: int, code: str, *column_names: str) -> list[tuple[int, str, str | None]]:
+    return [(status, code, name) for name in column_names]
 
 
 def test_all_unknown_columns_are_reported(device: Table, bob: User):
@@ -43,8 +43,8 @@ def test_hidden_column_is_reported_like_an_unknown_one(device: Table, bob: User)
 
 
 def test_number_of_errors_is_limited(device: Table, bob: User):
-    result = errors_of(api(bob).post("device", {f"x{number}": 1 for number in range(500)}))
-    assert len(result) == MAX_ERRORS
+    errors = errors_of(api(bob).post("device", {f"x{number}": 1 for number in range(500)}))
+    assert len(errors) == MAX_ERRORS
 
 
 def test_all_read_only_columns_are_reported(device: Table, bob: User):
@@ -53,17 +53,17 @@ def test_all_read_only_columns_are_reported(device: Table, bob: User):
 
 
 def test_all_missing_references_are_reported(device: Table, bob: User):  # B30
-    (lamp,) = data_of(api(bob).post("device", {"maker": bob.pk, "owners": [bob.pk]}))
+    (lamp_record,) = data_of(api(bob).post("device", {"maker": bob.pk, "owners": [bob.pk]}))
     body = {"maker": "1", "owners": [bob.pk, "2"]}
-    for response in (api(bob).post("device", body), api(bob).patch(f"device/{lamp['sys_id']}", body)):
+    for response in (api(bob).post("device", body), api(bob).patch(f"device/{lamp_record['sys_id']}", body)):
         assert errors_of(response) == expected_errors(422, "invalid_value", "maker", "owners")
     assert query_rows("SELECT count(*) FROM records.device")[0][0] == 1
 
 
 def test_all_model_errors_are_reported(alice: User):
     body = {"name": "Bad name", "label": "x", "number_prefix": "lower"}
-    result = errors_of(api(alice).post("sys_db_table", body))
-    assert result == expected_errors(422, "invalid_value", "name", "number_prefix")
+    errors = errors_of(api(alice).post("sys_db_table", body))
+    assert errors == expected_errors(422, "invalid_value", "name", "number_prefix")
     assert error_of(api(alice).post("sys_acl", {}))[:2] == (422, "mandatory")
     assert not Table.objects.filter(label="x").exists()
 
@@ -81,8 +81,8 @@ def test_invalid_values_references_and_missing_values_are_reported_together(devi
     expected = [*expected_errors(422, "invalid_value", "price", "day", "maker"), (422, "mandatory", "code")]
     assert errors_of(api(bob).post("device", body)) == expected
 
-    (lamp,) = data_of(api(bob).post("device", {"code": "a", "price": 5}))
-    path = f"device/{lamp['sys_id']}"
+    (lamp_record,) = data_of(api(bob).post("device", {"code": "a", "price": 5}))
+    path = f"device/{lamp_record['sys_id']}"
     assert errors_of(api(bob).patch(path, body | {"code": None})) == expected
     assert errors_of(api(bob).put(path, body)) == expected
     assert data_of(api(bob).get(path))[0] | {"price": 5, "sys_version": 0} == data_of(api(bob).get(path))[0]
@@ -91,8 +91,8 @@ def test_invalid_values_references_and_missing_values_are_reported_together(devi
 def test_invalid_value_is_not_reported_as_missing(device: Table, bob: User):
     field("device", "weight", "integer", mandatory=True, default_value="1")
     assert errors_of(api(bob).post("device", {"weight": "heavy"})) == expected_errors(422, "invalid_value", "weight")
-    (lamp,) = data_of(api(bob).post("device", {}))
+    (lamp_record,) = data_of(api(bob).post("device", {}))
     for send in (api(bob).patch, api(bob).put):
-        assert errors_of(send(f"device/{lamp['sys_id']}", {"weight": "heavy"})) == expected_errors(
+        assert errors_of(send(f"device/{lamp_record['sys_id']}", {"weight": "heavy"})) == expected_errors(
             422, "invalid_value", "weight"
         )

@@ -31,15 +31,15 @@ def lamp(device: Table) -> str:
     return record("device", name="Lamp", rank=1, notes="Old")
 
 
-def stored_row(sys_id: str, *names: str) -> Any:
-    (row,) = query_rows(f"SELECT {', '.join(names)} FROM records.device WHERE sys_id = %s", sys_id)
-    return row[0] if len(names) == 1 else row
+def stored_row(sys_id: str, *column_names: str) -> Any:
+    (row,) = query_rows(f"SELECT {', '.join(column_names)} FROM records.device WHERE sys_id = %s", sys_id)
+    return row[0] if len(column_names) == 1 else row
 
 
 def set_property(name: str, value: str) -> None:
-    row = Property.objects.get(name=name)
-    row.value = value
-    row.save()
+    property_record = Property.objects.get(name=name)
+    property_record.value = value
+    property_record.save()
     property_definitions.VALUE_CACHE.clear()
 
 
@@ -245,16 +245,16 @@ class TestRoundTrip:
     def test_values_with_display_values_change_nothing(
         self, full_device: str, bob: User, exclude_links: int, input_display_value: int
     ):
-        query: dict[str, Any] = {"display_value": "all", "exclude_reference_link": exclude_links}
-        (stored_record,) = data_of(api(bob).get(f"device/{full_device}", **query))
+        params: dict[str, Any] = {"display_value": "all", "exclude_reference_link": exclude_links}
+        (stored_record,) = data_of(api(bob).get(f"device/{full_device}", **params))
         assert stored_record["state"] == {"value": "2", "display_value": "Old"}
         body = {name: value for name, value in stored_record.items() if "tree" not in name}
         assert data_of(
-            api(bob).patch(f"device/{full_device}", body, **query, input_display_value=input_display_value)
+            api(bob).patch(f"device/{full_device}", body, **params, input_display_value=input_display_value)
         ) == [stored_record]
         trees = data_of(api(bob).get(f"device/{full_device}", fields="tree,no_tree,empty_tree"))[0]
         assert data_of(
-            api(bob).put(f"device/{full_device}", body | trees, **query, input_display_value=input_display_value)
+            api(bob).put(f"device/{full_device}", body | trees, **params, input_display_value=input_display_value)
         ) == [stored_record]
         assert stored_row(full_device, "sys_version") == 0
 
@@ -287,8 +287,8 @@ class TestRoundTrip:
                 f"device/{full_device}", {"state": invalid_value}, input_display_value=input_display_value
             )
             assert error_of(response) == (422, "invalid_value", "state")
-        other_body = {"sys_id": {"value": "1", "display_value": full_device}}
-        assert error_of(api(bob).patch(f"device/{full_device}", other_body)) == (400, "read_only", "sys_id")
+        body_with_another_id = {"sys_id": {"value": "1", "display_value": full_device}}
+        assert error_of(api(bob).patch(f"device/{full_device}", body_with_another_id)) == (400, "read_only", "sys_id")
 
     def test_new_record_accepts_values_with_display_values(self, full_device: str, bob: User):
         (stored_record,) = data_of(
@@ -298,9 +298,8 @@ class TestRoundTrip:
         assert (record["name"], record["state"], len(record["users"])) == ("Lamp", "2", 2)
 
     def test_unwritable_column_can_be_sent_back_empty(self, full_device: str, bob: User):
-        table = Table.objects.get(name="device")
         for name in ("empty", "nobody_left"):
-            rule("write", table, name, roles=("admin",))
+            rule("write", "device", name, roles=("admin",))
         (stored_record,) = data_of(api(bob).get(f"device/{full_device}"))
         assert stored_record["empty"] is stored_record["nobody_left"] is None
         assert data_of(api(bob).put(f"device/{full_device}", stored_record | {"rank": 2}))[0]["rank"] == 2
@@ -317,11 +316,11 @@ class TestRoundTrip:
         query_rows("UPDATE records.device SET name = %s", "x" * 40)
         Column.objects.filter(pk=column.pk).update(max_length=10)
         State.increment_version()
-        query = {"display_value": display_value, "fields": "name,state,rank"}
-        (stored_record,) = data_of(api(bob).get(f"device/{full_device}", **query))
+        params = {"display_value": display_value, "fields": "name,state,rank"}
+        (stored_record,) = data_of(api(bob).get(f"device/{full_device}", **params))
 
         def send_body(body: dict[str, Any]) -> Any:
-            return api(bob).patch(f"device/{full_device}", body, input_display_value=display_value, **query)
+            return api(bob).patch(f"device/{full_device}", body, input_display_value=display_value, **params)
 
         assert data_of(send_body(stored_record)) == [stored_record] and stored_row(full_device, "sys_version") == 0
         assert data_of(send_body(stored_record | {"rank": 3}))[0]["state"] == stored_record["state"]
@@ -336,7 +335,7 @@ class TestRoundTrip:
         assert stored_row(full_device, "name", "html") == ("Lamp", "<p>Hi &amp; <b>you</b> &lt;3</p>")
 
     @pytest.mark.parametrize(
-        ("name", "value"),
+        ("column_name", "value"),
         [
             ("sys_version", 5), ("sys_created_at", "2020-01-01 00:00:00"), ("sys_id", "1"), ("sys_updated_by", None),
             ("sys_db_table_id", "1"), ("fixed_text", "y"), ("fixed_text", None), ("fixed_none", "x"),
@@ -344,12 +343,16 @@ class TestRoundTrip:
             ("fixed_owner", "1"), ("sys_created_at", "nonsense"), ("sys_created_by", {"a": 1}),
         ],
     )  # fmt: skip
-    def test_changed_system_column_is_refused(self, full_device: str, bob: User, name: str, value: Any):  # B26
-        if name == "sys_updated_by":
+    def test_changed_system_column_is_refused(self, full_device: str, bob: User, column_name: str, value: Any):  # B26
+        if column_name == "sys_updated_by":
             data_of(api(bob).patch(f"device/{full_device}", {"rank": 5}))
         row_before = stored_row(full_device, "sys_version", "name")
         for send in (api(bob).put, api(bob).patch):
-            assert error_of(send(f"device/{full_device}", {"name": "x", name: value})) == (400, "read_only", name)
+            assert error_of(send(f"device/{full_device}", {"name": "x", column_name: value})) == (
+                400,
+                "read_only",
+                column_name,
+            )
         assert stored_row(full_device, "sys_version", "name") == row_before
 
     def test_number_cannot_be_changed(self, bob: User):  # B26
@@ -407,10 +410,10 @@ class TestRoundTrip:
 
 
 def test_record_with_display_values_round_trips(lamp: str, bob: User):
-    query = {"display_value": "true"}
-    (stored_record,) = data_of(api(bob).get(f"device/{lamp}", **query))
+    params = {"display_value": "true"}
+    (stored_record,) = data_of(api(bob).get(f"device/{lamp}", **params))
 
-    assert data_of(api(bob).put(f"device/{lamp}", stored_record, input_display_value="true", **query)) == [
+    assert data_of(api(bob).put(f"device/{lamp}", stored_record, input_display_value="true", **params)) == [
         stored_record
     ]
     assert stored_row(lamp, "sys_version") == 0
@@ -420,11 +423,11 @@ def test_record_with_display_values_round_trips(lamp: str, bob: User):
 
 
 def test_hidden_name_in_a_system_column_can_be_sent_back(lamp: str, bob: User):
-    query = {"display_value": 1, "exclude_reference_link": 1}
-    (stored_record,) = data_of(api(bob).get(f"device/{lamp}", **query))
+    params = {"display_value": 1, "exclude_reference_link": 1}
+    (stored_record,) = data_of(api(bob).get(f"device/{lamp}", **params))
     assert stored_record["sys_db_table_id"] is None and stored_row(lamp, "sys_db_table_id")
 
-    assert data_of(api(bob).put(f"device/{lamp}", stored_record, input_display_value=1, **query)) == [stored_record]
+    assert data_of(api(bob).put(f"device/{lamp}", stored_record, input_display_value=1, **params)) == [stored_record]
     assert stored_row(lamp, "sys_version") == 0
     response = api(bob).patch(f"device/{lamp}", {"sys_db_table_id": None})
     assert error_of(response) == (400, "read_only", "sys_db_table_id")
@@ -455,7 +458,7 @@ class TestIfMatch:
             ("0-x", 400), ("nonsense", 400), ("", 400), ('"5-x", *', 400),
         ],
     )  # fmt: skip
-    def test_if_match_lists_weak_tags_and_wildcard(self, lamp: str, bob: User, if_match: str, status: int):
+    def test_if_match_accepts_lists_weak_tags_and_the_wildcard(self, lamp: str, bob: User, if_match: str, status: int):
         response = api(bob).patch(f"device/{lamp}", {"name": "a"}, headers={"If-Match": if_match})
         assert response.status_code == status
         assert stored_row(lamp, "name") == ("a" if status == 200 else "Lamp")

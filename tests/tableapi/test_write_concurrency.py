@@ -32,8 +32,8 @@ def device(transactional_db: Any) -> Table:
     return new_table
 
 
-def stored_values(*names: str) -> Any:
-    return query_rows(f"SELECT {', '.join(names)} FROM records.device ORDER BY sys_id")
+def stored_values(*column_names: str) -> Any:
+    return query_rows(f"SELECT {', '.join(column_names)} FROM records.device ORDER BY sys_id")
 
 
 def run_in_thread(action: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
@@ -99,18 +99,18 @@ def short_timeout(setting: str) -> Iterator[None]:
         query_rows(f"RESET {setting}")
 
 
-def paused_call(monkeypatch: Any, module: Any, name: str) -> tuple[threading.Event, threading.Event]:
+def paused_call(monkeypatch: Any, owner: Any, name: str) -> tuple[threading.Event, threading.Event]:
     """Make the first call of a function in another thread wait before it begins."""
-    original_function = getattr(module, name)
+    original_function = getattr(owner, name)
     is_reached, release = threading.Event(), threading.Event()
 
-    def wait_and_call(*positional: Any, **named: Any) -> Any:
+    def wait_and_call(*args: Any, **kwargs: Any) -> Any:
         if threading.current_thread() is not threading.main_thread() and not is_reached.is_set():
             is_reached.set()
             assert release.wait(THREAD_TIMEOUT_S)
-        return original_function(*positional, **named)
+        return original_function(*args, **kwargs)
 
-    monkeypatch.setattr(module, name, wait_and_call)
+    monkeypatch.setattr(owner, name, wait_and_call)
     return is_reached, release
 
 
@@ -136,11 +136,11 @@ class TestTwoWriters:
         ((name, colour, size, version),) = stored_values("name", "colour", "size", "sys_version")
         assert name == colour == size and version == 4
 
-    def test_one_of_two_writes_with_the_same_if_match_wins(self, device: Table, bob: User):  # B51
+    def test_only_one_write_with_the_same_if_match_succeeds(self, device: Table, bob: User):  # B51
         lamp = record("device", name="a")
-        tag = {"If-Match": api(bob).get(f"device/{lamp}")["ETag"]}
+        headers = {"If-Match": api(bob).get(f"device/{lamp}")["ETag"]}
         jobs = [
-            run_in_thread(partial(api(bob).patch, f"device/{lamp}", {"name": name}, headers=tag)) for name in "bcde"
+            run_in_thread(partial(api(bob).patch, f"device/{lamp}", {"name": name}, headers=headers)) for name in "bcde"
         ]
         assert sorted(result_of(job).status_code for job in jobs) == [200, 412, 412, 412]
         assert stored_values("sys_version") == [(1,)]
@@ -164,7 +164,7 @@ class TestTwoWriters:
         numbers = [data_of(result_of(job))[0]["number"] for job in jobs]
         assert sorted(numbers) == [f"TCK000000{number}" for number in range(1, 7)]
 
-    def test_one_of_two_equal_unique_values_wins(self, device: Table, bob: User):
+    def test_only_one_of_several_equal_unique_values_is_saved(self, device: Table, bob: User):
         field("device", "code", is_unique=True)
         jobs = [run_in_thread(lambda: api(bob).post("device", {"code": "same"})) for _ in range(4)]
         responses = [result_of(job) for job in jobs]
@@ -173,18 +173,18 @@ class TestTwoWriters:
             (409, "duplicate", "code")
         }
 
-    def test_one_of_two_equal_logins_wins(self, alice: User, monkeypatch: Any):
+    def test_only_one_of_two_equal_logins_is_saved(self, alice: User, monkeypatch: Any):
         """Both requests find the login unused before one saves it."""
         barrier = threading.Barrier(2, timeout=THREAD_TIMEOUT_S)
-        save = User.save
+        original_save = User.save
 
-        def call_together(user: User, *positional: Any, **named: Any) -> None:
+        def save_together(user: User, *args: Any, **kwargs: Any) -> None:
             if user.is_new:
                 barrier.wait()
-            save(user, *positional, **named)
+            original_save(user, *args, **kwargs)
 
         caller = api(alice, credential="key")
-        monkeypatch.setattr(User, "save", call_together)
+        monkeypatch.setattr(User, "save", save_together)
         jobs = [run_in_thread(lambda: caller.post("user", {"login": "dora"})) for _ in range(2)]
         responses = [result_of(job) for job in jobs]
         assert sorted(response.status_code for response in responses) == [201, 409]
@@ -218,13 +218,13 @@ class TestConcurrentDeletion:
     def test_change_of_a_concurrently_deleted_record_is_404(self, device: Table, bob: User, monkeypatch: Any):
         lamp = record("device", name="a")
         is_reached, release = paused_call(monkeypatch, designed_records, "delete")
-        deletion = run_in_thread(lambda: api(bob).delete(f"device/{lamp}"))
+        deletion_job = run_in_thread(lambda: api(bob).delete(f"device/{lamp}"))
         assert is_reached.wait(THREAD_TIMEOUT_S)
-        change = run_in_thread(lambda: api(bob).patch(f"device/{lamp}", {"name": "b"}))
-        assert waits_for_lock(change), "it waits for the deletion"
+        patch_job = run_in_thread(lambda: api(bob).patch(f"device/{lamp}", {"name": "b"}))
+        assert waits_for_lock(patch_job), "it waits for the deletion"
         release.set()
-        assert result_of(deletion).status_code == 200
-        assert error_of(result_of(change)) == (404, "record_not_found", None)
+        assert result_of(deletion_job).status_code == 200
+        assert error_of(result_of(patch_job)) == (404, "record_not_found", None)
 
     def test_second_deletion_is_404(self, device: Table, bob: User):
         lamp = record("device", name="a")
@@ -239,13 +239,13 @@ class TestConcurrentDeletion:
         open_table("desk")
         lamp = record("device", name="a")
         is_reached, release = paused_call(monkeypatch, designed_records, "delete")
-        deletion = run_in_thread(lambda: api(bob).delete(f"device/{lamp}"))
+        deletion_job = run_in_thread(lambda: api(bob).delete(f"device/{lamp}"))
         assert is_reached.wait(THREAD_TIMEOUT_S)
-        reference = run_in_thread(lambda: api(bob).post("desk", {"lamp": lamp}))
-        assert waits_for_lock(reference), "it waits for the deletion"
+        insert_job = run_in_thread(lambda: api(bob).post("desk", {"lamp": lamp}))
+        assert waits_for_lock(insert_job), "it waits for the deletion"
         release.set()
-        assert result_of(deletion).status_code == 200
-        assert error_of(result_of(reference))[:2] == (422, "invalid_value")
+        assert result_of(deletion_job).status_code == 200
+        assert error_of(result_of(insert_job))[:2] == (422, "invalid_value")
         assert query_rows("SELECT sys_id FROM records.desk") == []
 
 
@@ -288,10 +288,10 @@ class TestLockTimeouts:
         assert stored_values("name") == [("a",)]
 
     def test_request_with_idempotency_key_can_be_repeated(self, device: Table, bob: User):
-        lamp, key = record("device", name="a"), {"Idempotency-Key": "k"}
+        lamp, headers = record("device", name="a"), {"Idempotency-Key": "k"}
         with held_lock("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp), short_timeout("lock_timeout"):
-            assert error_of(api(bob).patch(f"device/{lamp}", {"name": "b"}, headers=key))[0] == 503
-        assert api(bob).patch(f"device/{lamp}", {"name": "b"}, headers=key).status_code == 200
+            assert error_of(api(bob).patch(f"device/{lamp}", {"name": "b"}, headers=headers))[0] == 503
+        assert api(bob).patch(f"device/{lamp}", {"name": "b"}, headers=headers).status_code == 200
 
 
 class TestConcurrentDesign:
@@ -329,35 +329,35 @@ class TestConcurrentDesign:
             assert error_of(api(bob).post("device", {"name": "a"})) == (404, "table_not_found", None)
         assert error_of(api(bob).delete("device/1")) == (404, "table_not_found", None)
 
-    def test_column_recreated_with_another_type(self, device: Table, bob: User):  # B55
+    def test_recreated_column_has_its_new_type_immediately(self, device: Table, bob: User):  # B55
         lamp = record("device", name="a", colour="red")
 
-        def change_type() -> None:
+        def recreate_column() -> None:
             Column.objects.get(table=device, name="colour").delete()
             field("device", "colour", "integer")
 
-        with self.change_in_other_process(change_type):
+        with self.change_in_other_process(recreate_column):
             assert error_of(api(bob).patch(f"device/{lamp}", {"colour": "blue"})) == (422, "invalid_value", "colour")
         assert data_of(api(bob).patch(f"device/{lamp}", {"colour": "5"}))[0]["colour"] == 5
 
-    def test_column_dropped_during_a_write(self, device: Table, bob: User, monkeypatch: Any):  # B55
+    def test_column_dropped_during_a_write_is_unknown(self, device: Table, bob: User, monkeypatch: Any):  # B55
         is_reached, release = paused_call(monkeypatch, designed_records, "insert")
-        key = {"Idempotency-Key": "prevents a single statement"}
-        job = run_in_thread(lambda: api(bob).post("device", {"colour": "red"}, headers=key))
+        headers = {"Idempotency-Key": "prevents a single statement"}
+        job = run_in_thread(lambda: api(bob).post("device", {"colour": "red"}, headers=headers))
         assert is_reached.wait(THREAD_TIMEOUT_S)
         Column.objects.get(table=device, name="colour").delete()
         release.set()
         assert error_of(result_of(job)) == (400, "unknown_field", "colour")
         assert stored_values("name") == []
 
-    def test_columns_change_during_many_writes(self, device: Table, bob: User):  # B55
-        """Never a 500, never a value in the wrong column."""
+    def test_concurrent_column_changes_break_no_write(self, device: Table, bob: User):  # B55
+        """No request gets a 500, and no value is stored in the wrong column."""
         lamp = record("device", name="a")
-        caller, is_over = api(bob, credential="key"), threading.Event()
+        caller, is_finished = api(bob, credential="key"), threading.Event()
 
         def write_repeatedly() -> list[int]:
             statuses = []
-            while not is_over.is_set():
+            while not is_finished.is_set():
                 for response in (
                     caller.patch(f"device/{lamp}", {"name": "n", "extra": "e"}),
                     caller.post("device", {"name": "n", "extra": "e"}), caller.put(f"device/{lamp}", {"name": "n"}),
@@ -370,9 +370,9 @@ class TestConcurrentDesign:
         for number in range(6):
             new_column = field("device", "extra", "text" if number % 2 else "string")
             new_column.delete()
-        is_over.set()
-        seen_statuses = {status for job in jobs for status in result_of(job)}
-        assert seen_statuses <= {200, 201, 400, 503} and 200 in seen_statuses
+        is_finished.set()
+        all_statuses = {status for job in jobs for status in result_of(job)}
+        assert all_statuses <= {200, 201, 400, 503} and 200 in all_statuses
         assert {name for (name,) in stored_values("name")} <= {"n", "a"}
 
 

@@ -1,4 +1,4 @@
-"""`POST /rest/v1/table/{table}`: one record, with the values that the table adds."""
+"""`POST /rest/v1/table/{table}` creates one record; the server adds ids, numbers, defaults and system columns."""
 
 import json
 import re
@@ -27,8 +27,8 @@ def device(db: Any) -> Table:
     return new_table
 
 
-def row_count(name: str = "device") -> int:
-    return int(query_rows(f'SELECT count(*) FROM records."{name}"')[0][0])
+def row_count(table_name: str = "device") -> int:
+    return int(query_rows(f'SELECT count(*) FROM records."{table_name}"')[0][0])
 
 
 class TestRecord:
@@ -46,8 +46,8 @@ class TestRecord:
             == {"value": bob.pk, "link": f"{BASE_URL}user/{bob.pk}"}
         )
         assert record["sys_db_table_id"]["value"] == device.pk
-        second_response = api(bob).get(f"device/{record['sys_id']}")
-        assert data_of(second_response) == [record] and second_response["ETag"] == response["ETag"]
+        read_response = api(bob).get(f"device/{record['sys_id']}")
+        assert data_of(read_response) == [record] and read_response["ETag"] == response["ETag"]
 
     def test_empty_object_creates_a_record(self, device: Table, bob: User):
         (record,) = data_of(api(bob).post("device", {}))
@@ -75,12 +75,12 @@ class TestRecord:
         field("device", "active", "boolean", default_value="true")
         field("device", "rank", "integer", default_value="7")
         field("device", "about", "json", default_value='{"a": [1]}')
-        names = ("state", "active", "rank", "about")
+        column_names = ("state", "active", "rank", "about")
 
         (record,) = data_of(api(bob).post("device", {}))
-        assert [record[name] for name in names] == ["1", True, 7, {"a": [1]}]
-        (record,) = data_of(api(bob).post("device", dict.fromkeys(names)))
-        assert [record[name] for name in names] == [None] * 4
+        assert [record[name] for name in column_names] == ["1", True, 7, {"a": [1]}]
+        (record,) = data_of(api(bob).post("device", dict.fromkeys(column_names)))
+        assert [record[name] for name in column_names] == [None] * 4
 
     def test_every_type_is_returned_as_stored(self, device: Table, bob: User, alice: User):
         for name, type_name in {
@@ -159,14 +159,14 @@ def test_child_record_has_the_columns_of_both_tables(device: Table, bob: User):
 
 class TestRefusals:
     @pytest.mark.parametrize("value", [None, "", []])
-    def test_missing_mandatory_value(self, device: Table, bob: User, value: Any):
+    def test_missing_mandatory_value_is_refused(self, device: Table, bob: User, value: Any):
         field("device", "users", "list", target="user", mandatory=True)
         field("device", "code", mandatory=True)
-        column_name, other_name = ("users", "code") if value == [] else ("code", "users")
-        body = {column_name: value, other_name: [bob.pk] if other_name == "users" else "x"}
+        column_name, other_column = ("users", "code") if value == [] else ("code", "users")
+        body = {column_name: value, other_column: [bob.pk] if other_column == "users" else "x"}
 
         assert error_of(api(bob).post("device", body)) == (422, "mandatory", column_name)
-        assert error_of(api(bob).post("device", {other_name: body[other_name]})) == (422, "mandatory", column_name)
+        assert error_of(api(bob).post("device", {other_column: body[other_column]})) == (422, "mandatory", column_name)
         assert row_count() == 0
         data_of(api(bob).post("device", {"users": [bob.pk], "code": "x"}))
 
@@ -184,17 +184,19 @@ class TestRefusals:
         assert row_count() == 0
 
     @pytest.mark.parametrize(
-        "name",
+        "column_name",
         ["sys_created_at", "sys_created_by", "sys_updated_at", "sys_updated_by", "sys_version", "sys_db_table_id"],
     )
-    def test_system_columns_are_refused(self, device: Table, bob: User, alice: User, name: str):  # B26
-        value = 5 if name == "sys_version" else "2020-01-01 00:00:00" if name.endswith("_at") else alice.pk
+    def test_system_columns_are_refused(self, device: Table, bob: User, alice: User, column_name: str):  # B26
+        value = (
+            5 if column_name == "sys_version" else "2020-01-01 00:00:00" if column_name.endswith("_at") else alice.pk
+        )
         for user in (bob, alice):
-            assert error_of(api(user).post("device", {name: value})) == (400, "read_only", name)
+            assert error_of(api(user).post("device", {column_name: value})) == (400, "read_only", column_name)
         assert row_count() == 0
-        assert api(bob).post("device", {name: None}).status_code == 201
+        assert api(bob).post("device", {column_name: None}).status_code == 201
 
-    def test_read_only_columns(self, device: Table, alice: User):
+    def test_read_only_columns_are_refused(self, device: Table, alice: User):
         field("device", "score", "integer", read_only=True, default_value="3")
         assert error_of(api(alice).post("device", {"score": 4})) == (400, "read_only", "score")
         assert column_values(api(alice).post("device", {}), "score") == [3]
@@ -245,7 +247,7 @@ class TestImports:
         assert row_count() == 0
 
     @pytest.mark.parametrize("sys_id", ["A", "", "x" * 33, "a-b", 5, ["1"], "é", "a\n"])
-    def test_imported_id_has_lowercase_letters_and_digits(self, device: Table, alice: User, sys_id: Any):
+    def test_malformed_imported_id_is_refused(self, device: Table, alice: User, sys_id: Any):
         assert error_of(api(alice).post("device", {"sys_id": sys_id})) == (422, "invalid_value", "sys_id")
         assert row_count() == 0
 

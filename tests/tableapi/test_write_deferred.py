@@ -1,11 +1,10 @@
 """Deferred tables: a request is validated immediately and returns the id; the worker creates the record later."""
 
-import threading
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
 
@@ -14,6 +13,7 @@ from tableapi import tasks
 from tableapi.models import Column, DeferredRecord, Table
 from tableapi.write import deferred_records, designed_records
 from tests.tableapi.designs import query_rows
+from tests.tableapi.test_write_concurrency import THREAD_TIMEOUT_S, paused_call, result_of, run_in_thread
 from tests.tableapi.world import api, column_values, data_of, error_of, field, open_table, record, rule, table
 
 pytestmark = pytest.mark.django_db
@@ -28,8 +28,8 @@ def plan(db: Any) -> Table:
     return new_table
 
 
-def row_count(name: str = "plan") -> int:
-    return int(query_rows(f'SELECT count(*) FROM records."{name}"')[0][0])
+def row_count(table_name: str = "plan") -> int:
+    return int(query_rows(f'SELECT count(*) FROM records."{table_name}"')[0][0])
 
 
 def create_deferred_records() -> None:
@@ -56,8 +56,8 @@ class TestDeferredRequest:
 
         tasks.create_deferred()
         (stored_record,) = data_of(api(bob).get(path))
-        columns = ("sys_id", "name", "owner", "number", "sys_created_by", "sys_version", "sys_db_table_id")
-        assert {name: stored_record[name] for name in columns} == {name: record[name] for name in columns}
+        column_names = ("sys_id", "name", "owner", "number", "sys_created_by", "sys_version", "sys_db_table_id")
+        assert {name: stored_record[name] for name in column_names} == {name: record[name] for name in column_names}
         assert not DeferredRecord.objects.exists()
 
     def test_dot_walked_fields_are_null(self, plan: Table, bob: User):
@@ -121,7 +121,7 @@ class TestDeferredRequest:
         assert error_of(api(alice).post("plan", {"sys_id": "imported1"}))[:2] == (409, "duplicate")
         assert column_values(api(alice).get("plan"), "sys_id") == ["imported1"]
 
-    def test_shipped_deferred_tables(self, alice: User):
+    def test_shipped_deferred_tables_create_records_later(self, alice: User):
         (record,) = data_of(api(alice).post("sys_schedule", {"name": "Night"}))
         assert data_of(api(alice).get("sys_schedule")) == []
         tasks.create_deferred()
@@ -145,7 +145,7 @@ class TestDeferredCreation:
         create_deferred_records()
         assert DeferredRecord.objects.get().attempts == 1, "the failed record is not retried"
 
-    def test_dropped_column_is_recorded(self, plan: Table, bob: User):
+    def test_error_for_a_dropped_column_is_recorded(self, plan: Table, bob: User):
         field("plan", "note")
         data_of(api(bob).post("plan", {"name": "a", "note": "x"}))
         data_of(api(bob).post("plan", {"name": "b"}))
@@ -154,15 +154,13 @@ class TestDeferredCreation:
         assert column_values(api(bob).get("plan"), "name") == ["b"]
         assert "note" in DeferredRecord.objects.get().error
 
-    def test_deleted_reference_is_recorded(self, plan: Table, alice: User, bob: User):
+    def test_error_for_a_deleted_reference_is_recorded(self, plan: Table, alice: User, bob: User):
         data_of(api(alice).post("plan", {"owner": bob.pk}))
         bob.delete()
         tasks.create_deferred()
         assert (DeferredRecord.objects.get().state, row_count()) == ("failed", 0)
 
     def test_temporary_failure_is_retried(self, plan: Table, bob: User, monkeypatch: Any):
-        from django.db import OperationalError
-
         def fail(*_: Any) -> None:
             raise OperationalError("value of a hidden column")
 
@@ -180,8 +178,6 @@ class TestDeferredCreation:
         assert waiting_record.state == "failed"
 
     def test_record_is_created_after_a_temporary_failure(self, plan: Table, bob: User, monkeypatch: Any):
-        from django.db import OperationalError
-
         def fail(*_: Any) -> None:
             raise OperationalError
 
@@ -196,22 +192,22 @@ class TestDeferredCreation:
         data_of(api(bob).post("plan", {"name": "confidential"}))
         waiting_record = DeferredRecord.objects.get()
         for path in ("", f"{waiting_record.pk}/change/"):
-            page = as_alice.get(f"/admin/tableapi/deferredrecord/{path}")
-            assert page.status_code == 200 and b"confidential" not in page.content
+            response = as_alice.get(f"/admin/tableapi/deferredrecord/{path}")
+            assert response.status_code == 200 and b"confidential" not in response.content
 
 
 @pytest.mark.django_db(transaction=True)
 class TestWithWorkers:
     def test_task_is_sent_on_commit(self, plan: Table, bob: User, monkeypatch: Any):
-        sent_counts: list[int] = []
+        queued_counts: list[int] = []
         monkeypatch.setattr(
             "tableapi.write.deferred_records.wake_worker",
-            lambda task: sent_counts.append(DeferredRecord.objects.count()),
+            lambda task: queued_counts.append(DeferredRecord.objects.count()),
         )
         data_of(api(bob).post("plan", {"name": "a"}))
-        assert sent_counts == [1]
+        assert queued_counts == [1]
         assert error_of(api(bob).post("plan", {"owner": "1"}))[0] == 422
-        assert sent_counts == [1]
+        assert queued_counts == [1]
 
     def test_record_is_accepted_without_the_broker(self, plan: Table, bob: User, unavailable_broker: list[str]):
         data_of(api(bob).post("plan", {"name": "a"}))
@@ -223,29 +219,12 @@ class TestWithWorkers:
         """The second worker starts while the first one creates its first record."""
         for name in ("a", "b", "c"):
             data_of(api(bob).post("plan", {"name": name}))
-        insert, is_inside, is_done = designed_records.insert, threading.Event(), threading.Event()
-        results: list[str] = []
-
-        def insert_and_wait(*positional: Any) -> str:
-            if threading.current_thread() is not threading.main_thread():
-                is_inside.set()
-                assert is_done.wait(20)
-            results.append(insert(*positional))
-            return results[-1]
-
-        def create_in_thread() -> None:
-            try:
-                tasks.create_deferred()
-            finally:
-                connections.close_all()
-
-        monkeypatch.setattr(designed_records, "insert", insert_and_wait)
-        thread = threading.Thread(target=create_in_thread)
-        thread.start()
-        assert is_inside.wait(20)
+        is_reached, release = paused_call(monkeypatch, designed_records, "insert")
+        first_job = run_in_thread(tasks.create_deferred)
+        assert is_reached.wait(THREAD_TIMEOUT_S)
         tasks.create_deferred()
         assert sorted(column_values(api(bob).get("plan"), "name")) == ["b", "c"]
-        is_done.set()
-        thread.join(20)
+        release.set()
+        result_of(first_job)
         assert sorted(column_values(api(bob).get("plan"), "name")) == ["a", "b", "c"]
-        assert len(results) == 3 and not DeferredRecord.objects.exists()
+        assert not DeferredRecord.objects.exists()

@@ -1,4 +1,4 @@
-"""`DELETE`: removes the record and its parts, writes the deletion log, and clears references."""
+"""`DELETE` removes a record from all its tables, logs the deletion, and clears references."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 from accounts.models import User
 from system.models import DeletionLogEntry
 from tableapi.models import Table
-from tableapi.write import references
+from tableapi.write import designed_records, references
 from tests.tableapi.designs import query_rows
 from tests.tableapi.world import api, column_values, data_of, error_of, field, open_table, record, rule, table
 
@@ -23,8 +23,8 @@ def device(db: Any) -> Table:
     return new_table
 
 
-def stored_rows(name: str, *columns: str) -> list[Any]:
-    return query_rows(f'SELECT {", ".join(columns or ("sys_id",))} FROM records."{name}" ORDER BY sys_id')
+def stored_rows(table_name: str, *column_names: str) -> list[Any]:
+    return query_rows(f'SELECT {", ".join(column_names or ("sys_id",))} FROM records."{table_name}" ORDER BY sys_id')
 
 
 def test_response_describes_the_deletion(device: Table, bob: User):
@@ -57,19 +57,17 @@ def test_deletion_is_logged(device: Table, bob: User):
     )  # fmt: skip
     api(bob).delete(f"device/{record['sys_id']}")
 
-    entry = DeletionLogEntry.objects.get(record_id=record["sys_id"])
-    assert (entry.table, entry.display_value, entry.deleted_by) == ("device", "Lamp", bob.pk)
-    expected = {
+    log_entry = DeletionLogEntry.objects.get(record_id=record["sys_id"])
+    assert (log_entry.table, log_entry.display_value, log_entry.deleted_by) == ("device", "Lamp", bob.pk)
+    expected_payload = {
         "name": "Lamp", "at": "2030-01-02 03:04:05", "on_day": "2030-01-02", "exact": "0.10", "tree": {"a": [1]},
         "owner": bob.pk, "users": [bob.pk], "sys_created_by": bob.pk, "sys_version": 0,
     }  # fmt: skip
-    assert {name: entry.payload[name] for name in expected} == expected
-    assert "pin" not in entry.payload and "very secret" not in str(entry.payload)
+    assert {name: log_entry.payload[name] for name in expected_payload} == expected_payload
+    assert "pin" not in log_entry.payload and "very secret" not in str(log_entry.payload)
 
 
-def test_refused_deletion_is_not_logged(device: Table, bob: User, monkeypatch: Any):
-    from tableapi.write import designed_records
-
+def test_failed_deletion_is_not_logged(device: Table, bob: User, monkeypatch: Any):
     lamp = record("device", name="Lamp")
 
     def fail(*_: Any) -> None:
@@ -93,11 +91,11 @@ class TestChildRecords:
         table("laptop", parent="device")
         field("laptop", "ram", "integer")
         table("tablet", parent="laptop")
-        record_id, kept_tablet = record("tablet", name="T", ram=4), record("tablet", name="S", ram=8)
-        assert api(bob).delete(f"{path}/{record_id}").status_code == 200
+        deleted_tablet, kept_tablet = record("tablet", name="T", ram=4), record("tablet", name="S", ram=8)
+        assert api(bob).delete(f"{path}/{deleted_tablet}").status_code == 200
         assert stored_rows("device") == stored_rows("laptop") == stored_rows("tablet") == [(kept_tablet,)]
-        entry = DeletionLogEntry.objects.get()
-        assert (entry.table, entry.payload["ram"], entry.display_value) == ("tablet", 4, "T")
+        log_entry = DeletionLogEntry.objects.get()
+        assert (log_entry.table, log_entry.payload["ram"], log_entry.display_value) == ("tablet", 4, "T")
 
 
 class TestReferringRecords:
@@ -105,9 +103,9 @@ class TestReferringRecords:
         lamp, other_device = record("device", name="Lamp"), record("device", name="Other")
         table("desk")
         field("desk", "lamp", target="device")
-        own_desk, foreign_desk = record("desk", lamp=lamp), record("desk", lamp=other_device)
+        lamp_desk, other_desk = record("desk", lamp=lamp), record("desk", lamp=other_device)
         assert api(bob).delete(f"device/{lamp}").status_code == 200
-        assert stored_rows("desk", "sys_id", "lamp") == [(own_desk, None), (foreign_desk, other_device)]
+        assert stored_rows("desk", "sys_id", "lamp") == [(lamp_desk, None), (other_desk, other_device)]
 
     def test_list_items_are_removed(self, device: Table, bob: User):
         lamp, other_device = record("device", name="Lamp"), record("device", name="Other")
@@ -195,7 +193,7 @@ class TestReferringRecords:
         desk = record("desk", lamps=[lamp])
         monkeypatch.setattr(references, "_blocks_deletion", lambda *_: False)
         assert error_of(api(bob).delete(f"device/{lamp}"))[:2] == (409, "referenced")
-        assert [lamp_value["value"] for lamp_value in data_of(api(bob).get(f"desk/{desk}"))[0]["lamps"]] == [lamp]
+        assert [item["value"] for item in data_of(api(bob).get(f"desk/{desk}"))[0]["lamps"]] == [lamp]
 
     def test_mandatory_self_reference_does_not_prevent_deletion(self, device: Table, bob: User):
         field("device", "part_of", target="device", mandatory=True)

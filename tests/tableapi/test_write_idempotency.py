@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connections
+from django.db import OperationalError, connection
 
 from accounts.models import User
 from tableapi import tasks
@@ -12,6 +12,7 @@ from tableapi.http import idempotency
 from tableapi.models import IdempotentAnswer, Table
 from tableapi.write import designed_records
 from tests.tableapi.designs import query_rows
+from tests.tableapi.test_write_concurrency import THREAD_TIMEOUT_S, paused_call, result_of, run_in_thread
 from tests.tableapi.world import api, data_of, error_of, field, grant, open_table, record, rule, table
 
 pytestmark = pytest.mark.django_db
@@ -89,7 +90,7 @@ def test_refused_write_leaves_nothing(device: Table, bob: User):
 
 def test_temporary_failure_is_not_stored(device: Table, bob: User, monkeypatch: Any):
     def fail(*_: Any) -> None:
-        raise OperationalError("the database is away")
+        raise OperationalError("the database is unavailable")
 
     with monkeypatch.context() as patch:
         patch.setattr(designed_records, "insert", fail)
@@ -147,36 +148,16 @@ def test_reads_ignore_the_key(device: Table, bob: User):
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_repetition_is_a_conflict(device: Table, bob: User, monkeypatch: Any):
     """The first request holds its key until the second one has its response."""
-    import threading
-
-    from django.db import connection
-
-    is_inside, is_answered = threading.Event(), threading.Event()
-    insert = designed_records.insert
-    responses: dict[str, Any] = {}
-
-    def insert_slowly(*positional: Any) -> str:
-        is_inside.set()
-        assert is_answered.wait(20)
-        return insert(*positional)
-
-    def send_first() -> None:
-        try:
-            responses["first"] = post_device(bob, {"name": "a"})
-        finally:
-            connections.close_all()
-
-    monkeypatch.setattr(designed_records, "insert", insert_slowly)
-    thread = threading.Thread(target=send_first)
-    thread.start()
-    assert is_inside.wait(20)
+    is_reached, release = paused_call(monkeypatch, designed_records, "insert")
+    first_job = run_in_thread(lambda: post_device(bob, {"name": "a"}))
+    assert is_reached.wait(THREAD_TIMEOUT_S)
     second_response = post_device(bob, {"name": "a"})
-    is_answered.set()
-    thread.join(20)
+    release.set()
+    first_response = result_of(first_job)
 
     assert error_of(second_response) == (409, "idempotency_in_progress", None)
-    assert responses["first"].status_code == 201
-    assert post_device(bob, {"name": "a"}).content == responses["first"].content
+    assert first_response.status_code == 201
+    assert post_device(bob, {"name": "a"}).content == first_response.content
     assert device_count() == 1 and connection.is_usable()
 
 

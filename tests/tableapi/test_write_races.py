@@ -74,33 +74,35 @@ class TestReferenceToDeletedRecord:
 
     def delete_during_write(self, bob: User, monkeypatch: Any, path: str, laptop: str, write: Callable[[], Any]) -> Any:
         is_reached, release = paused_call(monkeypatch, designed_records, "payload")
-        deletion = run_in_thread(lambda: api(bob).delete(f"{path}/{laptop}"))
+        deletion_job = run_in_thread(lambda: api(bob).delete(f"{path}/{laptop}"))
         assert is_reached.wait(THREAD_TIMEOUT_S)
-        reference = run_in_thread(write)
-        is_waiting = waits_for_lock(reference)
+        write_job = run_in_thread(write)
+        is_waiting = waits_for_lock(write_job)
         release.set()
-        assert result_of(deletion).status_code == 200
-        response = result_of(reference)
+        assert result_of(deletion_job).status_code == 200
+        response = result_of(write_job)
         assert is_waiting, "it waits for the deletion"
         return response
 
-    @pytest.mark.parametrize("name", ["laptop", "device"])
-    def test_mandatory_reference_is_refused(self, laptop: str, bob: User, monkeypatch: Any, path: str, name: str):
-        mandatory_column = Column.objects.get(table__name="loan", name=name)
+    @pytest.mark.parametrize("column_name", ["laptop", "device"])
+    def test_mandatory_reference_is_refused(
+        self, laptop: str, bob: User, monkeypatch: Any, path: str, column_name: str
+    ):
+        mandatory_column = Column.objects.get(table__name="loan", name=column_name)
         mandatory_column.mandatory = True
         saving.save_column(mandatory_column)
         response = self.delete_during_write(
-            bob, monkeypatch, path, laptop, lambda: api(bob).post("loan", {name: laptop})
+            bob, monkeypatch, path, laptop, lambda: api(bob).post("loan", {column_name: laptop})
         )
         assert error_of(response)[:2] == (422, "invalid_value")
         assert query_rows("SELECT sys_id FROM records.loan") == []
 
-    @pytest.mark.parametrize("name", ["laptops", "devices"])
-    def test_list_item_is_refused(self, laptop: str, bob: User, monkeypatch: Any, path: str, name: str):
+    @pytest.mark.parametrize("column_name", ["laptops", "devices"])
+    def test_list_item_is_refused(self, laptop: str, bob: User, monkeypatch: Any, path: str, column_name: str):
         response = self.delete_during_write(
-            bob, monkeypatch, path, laptop, lambda: api(bob).post("loan", {name: [laptop]})
+            bob, monkeypatch, path, laptop, lambda: api(bob).post("loan", {column_name: [laptop]})
         )
-        assert error_of(response) == (422, "invalid_value", name)
+        assert error_of(response) == (422, "invalid_value", column_name)
         assert query_rows("SELECT sys_id FROM records.loan") == []
 
     def test_added_list_item_is_refused(self, laptop: str, bob: User, monkeypatch: Any, path: str):
@@ -114,13 +116,13 @@ class TestReferenceToDeletedRecord:
 
 def test_deletion_waits_for_a_concurrent_list_write(laptop: str, bob: User, monkeypatch: Any):
     is_reached, release = paused_call(monkeypatch, designed_records, "insert")
-    reference = run_in_thread(lambda: api(bob).post("loan", {"laptops": [laptop]}))
+    write_job = run_in_thread(lambda: api(bob).post("loan", {"laptops": [laptop]}))
     assert is_reached.wait(THREAD_TIMEOUT_S)
-    deletion = run_in_thread(lambda: api(bob).delete(f"laptop/{laptop}"))
-    assert waits_for_lock(deletion), "it waits for the write of the list"
+    deletion_job = run_in_thread(lambda: api(bob).delete(f"laptop/{laptop}"))
+    assert waits_for_lock(deletion_job), "it waits for the write of the list"
     release.set()
-    assert result_of(reference).status_code == 201
-    assert result_of(deletion).status_code == 200
+    assert result_of(write_job).status_code == 201
+    assert result_of(deletion_job).status_code == 200
     assert query_rows("SELECT coalesce(cardinality(laptops), 0) FROM records.loan") == [(0,)]
 
 
@@ -132,10 +134,10 @@ class TestRecreatedColumn:
         table("note")
         field("note", "worth", "integer")
         open_table("note")
-        result = record("note", worth=1)
+        note_id = record("note", worth=1)
         for number in range(REPETITIONS):
-            self.write_and_read_values(bob, result, number)
-        return result
+            self.write_and_read_values(bob, note_id, number)
+        return note_id
 
     def write_and_read_values(self, bob: User, note: str, value: Any) -> list[Any]:
         """Run every kind of statement with the column on the connection of this thread."""

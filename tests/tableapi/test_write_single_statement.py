@@ -28,7 +28,7 @@ def maker(db: Any) -> Table:
 
 
 @pytest.fixture
-def closed_device(maker: Table) -> Table:
+def device_without_rules(maker: Table) -> Table:
     new_table = table("device", number_prefix="DEV")
     for name in ("name", "colour"):
         field("device", name)
@@ -41,9 +41,9 @@ def closed_device(maker: Table) -> Table:
 
 
 @pytest.fixture
-def device(closed_device: Table) -> Table:
-    open_table(closed_device)
-    return closed_device
+def device(device_without_rules: Table) -> Table:
+    open_table(device_without_rules)
+    return device_without_rules
 
 
 @pytest.fixture
@@ -79,15 +79,13 @@ STORED_QUERY = "SELECT name, colour, rank, bought_at, sys_version, sys_created_b
 def test_transaction_creates_the_same_record(device: Table, bob: User, use_transactions: Any, body: dict[str, Any]):
     record("device", code="taken")
     response = api(bob).post("device", body)
-    stored_row = query_rows(
-        "SELECT name, colour, rank, bought_at, sys_version, sys_created_by FROM records.device ORDER BY sys_id"
-    )
+    stored_rows = query_rows(STORED_QUERY)
     query_rows("DELETE FROM records.device WHERE code IS DISTINCT FROM 'taken'")
     use_transactions()
-    other_response = api(bob).post("device", body)
+    transaction_response = api(bob).post("device", body)
 
-    assert comparable_response(response) == comparable_response(other_response)
-    assert stored_row == query_rows(STORED_QUERY)
+    assert comparable_response(response) == comparable_response(transaction_response)
+    assert stored_rows == query_rows(STORED_QUERY)
 
 
 @pytest.mark.parametrize(
@@ -98,13 +96,13 @@ def test_transaction_creates_the_same_record(device: Table, bob: User, use_trans
 )  # fmt: skip
 def test_transaction_makes_the_same_change(device: Table, bob: User, use_transactions: Any, body: dict[str, Any]):
     record("device", code="taken")
-    values = {"name": "Lamp", "rank": 1, "bought_at": "2026-01-02 03:04:05.678"}
-    first_device, second_device = record("device", **values), record("device", **values)
+    stored_values = {"name": "Lamp", "rank": 1, "bought_at": "2026-01-02 03:04:05.678"}
+    first_device, second_device = record("device", **stored_values), record("device", **stored_values)
     response = api(bob).patch(f"device/{first_device}", body)
     use_transactions()
-    other_response = api(bob).patch(f"device/{second_device}", body)
+    transaction_response = api(bob).patch(f"device/{second_device}", body)
 
-    assert comparable_response(response) == comparable_response(other_response)
+    assert comparable_response(response) == comparable_response(transaction_response)
     query = "SELECT name, rank, bought_at, sys_version, sys_updated_by FROM records.device WHERE sys_id = %s"
     assert query_rows(query, first_device) == query_rows(query, second_device)
 
@@ -131,26 +129,26 @@ def test_reference_to_a_hidden_record_is_refused_like_a_missing_one(device: Tabl
     hidden_owner = record("owner", name="Secret")
     for method, path in (("POST", "device"), ("PATCH", f"device/{record('device')}")):
         api(bob).send(method, path, {"owner": hidden_owner})  # fills the caches
-        responses, sent_statements = [], []
+        responses, statement_lists = [], []
         for sys_id in (hidden_owner, "0" * 18):
             with captured_statements() as executed_statements:
                 responses.append(api(bob).send(method, path, {"owner": sys_id}))
-            sent_statements.append(executed_statements)
+            statement_lists.append(executed_statements)
         assert error_of(responses[0]) == (422, "invalid_value", "owner")
         assert responses[0].content == responses[1].content
-        assert sent_statements[0] == sent_statements[1] and any("written AS" in sql for sql in sent_statements[0])
+        assert statement_lists[0] == statement_lists[1] and any("written AS" in sql for sql in statement_lists[0])
     assert query_rows("SELECT count(*) FROM records.device WHERE owner IS NOT NULL") == [(0,)]
 
 
 def test_self_reference_shows_the_new_values(device: Table, bob: User):
     lamp = record("device", name="Lamp")
-    (row,) = data_of(api(bob).patch(f"device/{lamp}", {"other": lamp, "name": "New"}, fields="name,other.name"))
-    assert row == {"name": "New", "other.name": "New"}
-    name = Column.objects.get(table=device, name="name")
-    name.is_display = True
-    saving.save_column(name)
-    (row,) = data_of(api(bob).patch(f"device/{lamp}", {"name": "Newest"}, fields="other", display_value="true"))
-    assert row["other"]["display_value"] == "Newest"
+    response = api(bob).patch(f"device/{lamp}", {"other": lamp, "name": "New"}, fields="name,other.name")
+    assert data_of(response) == [{"name": "New", "other.name": "New"}]
+    name_column = Column.objects.get(table=device, name="name")
+    name_column.is_display = True
+    saving.save_column(name_column)
+    response = api(bob).patch(f"device/{lamp}", {"name": "Newest"}, fields="other", display_value="true")
+    assert data_of(response)[0]["other"]["display_value"] == "Newest"
 
 
 RULE_EXAMPLES = [
@@ -178,8 +176,8 @@ def write_device(bob: User, sys_id: str | None, body: dict[str, Any]) -> tuple[A
 
 def make_rules(operation: str, column: str, condition: str) -> None:
     """Rules that allow everything, except one with this condition."""
-    for other_operation in ("create", "read", "write"):
-        rule(other_operation, "device", condition=condition if (other_operation, column) == (operation, "") else "")
+    for each_operation in ("create", "read", "write"):
+        rule(each_operation, "device", condition=condition if (each_operation, column) == (operation, "") else "")
     if column:
         rule(operation, "device", column, condition=condition)
 
@@ -187,22 +185,24 @@ def make_rules(operation: str, column: str, condition: str) -> None:
 @pytest.mark.parametrize(("operation", "column"), RULE_EXAMPLES)
 @pytest.mark.parametrize("condition", CONDITION_EXAMPLES)
 def test_rule_with_a_condition_has_the_same_effect_in_a_transaction(
-    closed_device: Table, bob: User, use_transactions: Any, operation: str, column: str, condition: str
+    device_without_rules: Table, bob: User, use_transactions: Any, operation: str, column: str, condition: str
 ):
     make_rules(operation, column, condition)
     cases = [(values, body) for values in (None, *STORED_DEVICES) for body in BODY_EXAMPLES]
-    ids = [[record("device", **values) if values else None for values, _ in cases] for _ in range(2)]
-    results = [write_device(bob, sys_id, body) for sys_id, (_, body) in zip(ids[0], cases, strict=True)]
+    ids, transaction_ids = ([record("device", **values) if values else None for values, _ in cases] for _ in range(2))
+    results = [write_device(bob, sys_id, body) for sys_id, (_, body) in zip(ids, cases, strict=True)]
     use_transactions()
-    other_results = [write_device(bob, sys_id, body) for sys_id, (_, body) in zip(ids[1], cases, strict=True)]
+    transaction_results = [
+        write_device(bob, sys_id, body) for sys_id, (_, body) in zip(transaction_ids, cases, strict=True)
+    ]
 
-    for case, (response, _), (other_response, _) in zip(cases, results, other_results, strict=True):
-        assert comparable_response(response) == comparable_response(other_response), case
+    for case, (response, _), (transaction_response, _) in zip(cases, results, transaction_results, strict=True):
+        assert comparable_response(response) == comparable_response(transaction_response), case
     query = """
         SELECT colour, rank, name, sys_version, sys_updated_by FROM records.device WHERE sys_id = ANY(%s)
         ORDER BY 1, 2, 3, 4, 5
     """
-    assert query_rows(query, ids[0]) == query_rows(query, ids[1])
+    assert query_rows(query, ids) == query_rows(query, transaction_ids)
     assert [count for response, count in results if response.status_code < 300 and count == 1] != []
 
 
@@ -210,7 +210,7 @@ def test_rule_with_a_condition_has_the_same_effect_in_a_transaction(
     "condition", ["maker.name=Acme", "other.name=x^ORcolour=red", "sys_version<9", "sys_updated_at>2020-01-01 00:00:00"]
 )
 def test_rule_on_other_records_or_generated_values_requires_a_transaction(
-    closed_device: Table, bob: User, condition: str
+    device_without_rules: Table, bob: User, condition: str
 ):
     make_rules("read", "", condition)
     lamp = record("device", name="Lamp", colour="red", maker=record("maker", name="Acme"))
@@ -219,14 +219,14 @@ def test_rule_on_other_records_or_generated_values_requires_a_transaction(
 
 
 @pytest.mark.parametrize("column", ["number", "display_name", "sys_id", "sys_created_at"])
-def test_rule_on_a_generated_value_is_checked(closed_device: Table, bob: User, column: str):
+def test_rule_on_a_generated_value_is_checked(device_without_rules: Table, bob: User, column: str):
     field("device", "display_name")
     make_rules("create", "", f"{column}ISEMPTY")
     response, _ = write_device(bob, None, {"name": "Lamp"})
     assert error_of(response)[0] == 403
 
 
-def test_wrong_and_right_guesses_of_a_hidden_value_run_the_same_statements(closed_device: Table, bob: User):
+def test_wrong_and_right_guesses_of_a_hidden_value_run_the_same_statements(device_without_rules: Table, bob: User):
     make_rules("read", "colour", "rank<5")
     statement_counts = set()
     for colour in ("red", "blue"):
@@ -237,7 +237,7 @@ def test_wrong_and_right_guesses_of_a_hidden_value_run_the_same_statements(close
     assert len(statement_counts) == 1
 
 
-def test_column_rule_through_a_self_reference_is_evaluated_after_the_write(closed_device: Table, bob: User):
+def test_column_rule_through_a_self_reference_is_evaluated_after_the_write(device_without_rules: Table, bob: User):
     make_rules("read", "rank", "other.colour=red")
     lamp = record("device", colour="blue", rank=1)
     query_rows("UPDATE records.device SET other = sys_id")
@@ -261,11 +261,11 @@ def test_refused_write_takes_no_number(device: Table, bob: User):
 
 
 def test_property_determines_how_converted_text_is_shown(device: Table, bob: User):
-    body = field("device", "body", "text")
-    body.type = "wysiwyg"
-    saving.save_column(body)
+    body_column = field("device", "body", "text")
+    body_column.type = "wysiwyg"
+    saving.save_column(body_column)
     lamp = record("device", name="Lamp", body="<p>a <b>b</b></p>")
     (plain_record,) = data_of(api(bob).patch(f"device/{lamp}", {"name": "One"}))
-    properties.put(properties.WYSIWYG_COLUMNS, body.pk)
+    properties.put(properties.WYSIWYG_COLUMNS, body_column.pk)
     (formatted_record,) = data_of(api(bob).patch(f"device/{lamp}", {"name": "Two"}))
     assert (plain_record["body"], formatted_record["body"]) == ("a b", "<p>a <b>b</b></p>")

@@ -77,7 +77,7 @@ class TestUserRecords:
         assert api(alice).post("user", {"login": "Bob"}).status_code == 201, "logins are case-sensitive"
 
     @pytest.mark.parametrize(
-        ("body", "refusal"),
+        ("body", "expected_error"),
         [
             ({}, (422, "mandatory", "login")),
             ({"login": ""}, (422, "mandatory", "login")),
@@ -97,25 +97,26 @@ class TestUserRecords:
         ],
         ids=str,
     )
-    def test_model_errors_are_reported(self, alice: User, body: Any, refusal: Any):  # B27
+    def test_model_errors_are_reported(self, alice: User, body: Any, expected_error: Any):  # B27
         count_before = User.objects.count()
         response = api(alice).post("user", body)
-        status, code, name = error_of(response)
-        assert (status, code, name) == refusal, response.content
+        assert error_of(response) == expected_error, response.content
         assert User.objects.count() == count_before
 
     def test_new_password_ends_sessions(self, alice: User, bob: User):
         from tests.accounts.callers import bearer_auth, request_api_key
 
-        session = Client()
-        session.force_login(bob)
-        key = request_api_key("bob").json()["data"]["auth_key"]
+        browser = Client()
+        browser.force_login(bob)
+        api_key = request_api_key("bob").json()["data"]["auth_key"]
         assert (
-            session.get("/api/me").status_code == Client().get("/api/me", headers=bearer_auth(key)).status_code == 200
+            browser.get("/api/me").status_code
+            == Client().get("/api/me", headers=bearer_auth(api_key)).status_code
+            == 200
         )
         assert api(alice).patch(record_path(bob), {"password": "another one 42"}).status_code == 200
-        assert session.get("/api/me").status_code == 401
-        assert Client().get("/api/me", headers=bearer_auth(key)).status_code == 401
+        assert browser.get("/api/me").status_code == 401
+        assert Client().get("/api/me", headers=bearer_auth(api_key)).status_code == 401
         assert api(bob).get("user").status_code == 401
         assert authenticate(None, username="bob", password="another one 42") == bob
 
@@ -144,14 +145,15 @@ class TestUserRecords:
 
 class TestLastAdministrator:
     def test_last_administrator_cannot_be_removed(self, alice: User):
-        grants = UserRole.objects.get(user=alice)
-        admin = Role.objects.get(name="admin")
+        admin_grant = UserRole.objects.get(user=alice)
+        admin_role = Role.objects.get(name="admin")
         for response in (
             api(alice).patch(record_path(alice), {"active": False}), api(alice).delete(record_path(alice)),
-            api(alice).delete(record_path(grants)), api(alice).patch(record_path(grants), {"role": role("x").pk}),
+            api(alice).delete(record_path(admin_grant)),
+            api(alice).patch(record_path(admin_grant), {"role": role("x").pk}),
         ):  # fmt: skip
             assert error_of(response) == (409, "last_admin", None)
-        assert error_of(api(alice).delete(record_path(admin))) == (409, "conflict", None)
+        assert error_of(api(alice).delete(record_path(admin_role))) == (409, "conflict", None)
         assert api(alice).get("sys_acl").status_code == 200 and column_values(api(alice).get("sys_user_role"), "sys_id")
         assert alice.refreshed().active and not DeletionLogEntry.objects.exists()
 
@@ -163,14 +165,14 @@ class TestLastAdministrator:
 
 class TestRoles:
     def test_grants_apply_immediately(self, alice: User, bob: User):
-        editor = data_of(api(alice).post("sys_role", {"name": "editor"}))[0]
-        assert editor["contains"] is None and editor["grantable_by_sign_in"] is True
+        editor_role = data_of(api(alice).post("sys_role", {"name": "editor"}))[0]
+        assert editor_role["contains"] is None and editor_role["grantable_by_sign_in"] is True
         rule("read", table("device"), roles=["editor"])
         assert api(bob).get("device").status_code == 404
-        (record,) = data_of(api(alice).post("sys_user_role", {"user": bob.pk, "role": editor["sys_id"]}))
-        assert record["source"] == "manual"
+        (user_role,) = data_of(api(alice).post("sys_user_role", {"user": bob.pk, "role": editor_role["sys_id"]}))
+        assert user_role["source"] == "manual"
         assert api(bob).get("device").status_code == 200
-        assert error_of(api(alice).post("sys_user_role", {"user": bob.pk, "role": editor["sys_id"]}))[:2] == (
+        assert error_of(api(alice).post("sys_user_role", {"user": bob.pk, "role": editor_role["sys_id"]}))[:2] == (
             409,
             "duplicate",
         )
@@ -192,30 +194,25 @@ class TestRoles:
         assert new_role.refreshed().contains == [role("reader").pk]
 
     def test_cycles_and_shipped_roles_are_refused(self, alice: User):
-        outer, inner = role("outer", contains=["inner"]), role("inner")
-        response = api(alice).patch(record_path(inner), {"contains": [outer.pk]})
-        assert error_of(response) == (422, "invalid_value", "contains")
-        assert error_of(api(alice).patch(record_path(inner), {"contains": [inner.pk]})) == (
-            422,
-            "invalid_value",
-            "contains",
-        )
-        assert error_of(api(alice).patch(record_path(inner), {"contains": ["1"]})) == (422, "invalid_value", "contains")
-        admin = Role.objects.get(name="admin")
-        assert error_of(api(alice).patch(record_path(admin), {"name": "root"})) == (422, "invalid_value", "name")
+        outer_role, inner_role = role("outer", contains=["inner"]), role("inner")
+        for role_id in (outer_role.pk, inner_role.pk, "1"):
+            response = api(alice).patch(record_path(inner_role), {"contains": [role_id]})
+            assert error_of(response) == (422, "invalid_value", "contains")
+        admin_role = Role.objects.get(name="admin")
+        assert error_of(api(alice).patch(record_path(admin_role), {"name": "root"})) == (422, "invalid_value", "name")
         assert error_of(api(alice).delete(record_path(Role.objects.get(name="itil")))) == (409, "conflict", None)
         assert error_of(api(alice).post("sys_role", {"name": "inner"})) == (409, "duplicate", "name")
 
 
 class TestProperties:
     def test_value_is_validated_and_applies_immediately(self, alice: User):
-        row = Property.objects.get(name="svc.login.username.sensitivity.enabled")
-        assert data_of(api(alice).patch(record_path(row), {"value": "false"}))[0]["value"] == "false"
+        path = record_path(Property.objects.get(name="svc.login.username.sensitivity.enabled"))
+        assert data_of(api(alice).patch(path, {"value": "false"}))[0]["value"] == "false"
         assert properties.get(properties.CASE_SENSITIVE) is False
-        assert error_of(api(alice).patch(record_path(row), {"value": "perhaps"})) == (422, "invalid_value", "value")
-        assert error_of(api(alice).patch(record_path(row), {"name": "x"})) == (400, "read_only", "name")
-        (stored_record,) = data_of(api(alice).get(record_path(row)))
-        assert data_of(api(alice).put(record_path(row), stored_record)) == [stored_record]
+        assert error_of(api(alice).patch(path, {"value": "perhaps"})) == (422, "invalid_value", "value")
+        assert error_of(api(alice).patch(path, {"name": "x"})) == (400, "read_only", "name")
+        (stored_record,) = data_of(api(alice).get(path))
+        assert data_of(api(alice).put(path, stored_record)) == [stored_record]
 
     def test_unknown_properties_cannot_be_created(self, alice: User):
         assert error_of(api(alice).post("sys_property", {"name": "own"})) == (400, "read_only", "name")
@@ -226,13 +223,13 @@ class TestDesign:
     def test_table_can_be_created_used_and_dropped(self, alice: User, bob: User):
         admin = api(alice)
         (device,) = data_of(admin.post("sys_db_table", {"name": "device", "label": "Device", "number_prefix": "DEV"}))
-        base = {"table": device["sys_id"], "label": "x"}
-        data_of(admin.post("sys_db_column", base | {"name": "name", "type": "string", "is_unique": True}))
-        (state,) = data_of(admin.post("sys_db_column", base | {"name": "state", "type": "choice"}))
-        data_of(admin.post("sys_choice", {"column": state["sys_id"], "value": "1", "label": "New"}))
+        body = {"table": device["sys_id"], "label": "x"}
+        data_of(admin.post("sys_db_column", body | {"name": "name", "type": "string", "is_unique": True}))
+        (state_column,) = data_of(admin.post("sys_db_column", body | {"name": "state", "type": "choice"}))
+        data_of(admin.post("sys_choice", {"column": state_column["sys_id"], "value": "1", "label": "New"}))
         data_of(
             admin.post(
-                "sys_db_column", base | {"name": "owner", "type": "reference", "reference_table": table_id("user")}
+                "sys_db_column", body | {"name": "owner", "type": "reference", "reference_table": table_id("user")}
             )
         )
         for operation in ("create", "read", "write", "delete"):
@@ -243,13 +240,13 @@ class TestDesign:
         assert (record["number"], record["state"]) == ("DEV0000001", "1")
         assert error_of(admin.delete(f"sys_db_table/{device['sys_id']}")) == (409, "conflict", None), "it has a record"
         assert api(bob).delete(f"device/{record['sys_id']}").status_code == 200
-        assert admin.delete(f"sys_db_column/{state['sys_id']}").status_code == 200
+        assert admin.delete(f"sys_db_column/{state_column['sys_id']}").status_code == 200
         assert "state" not in column_types_of("device")
         assert error_of(api(bob).post("device", {"state": "1"})) == (400, "unknown_field", "state")
         assert admin.delete(f"sys_db_table/{device['sys_id']}").status_code == 200
         assert column_types_of("device") == {} and api(bob).post("device", {}).status_code == 404
 
-    def test_views_and_rules(self, alice: User, bob: User):
+    def test_views_and_rules_apply_immediately(self, alice: User, bob: User):
         device = table("device")
         field(device, "name")
         rule("read", device)
@@ -279,7 +276,7 @@ class TestDesign:
         assert api(bob).get("device").status_code == 404
 
     @pytest.mark.parametrize(
-        ("name", "body"),
+        ("table_name", "body"),
         [
             ("sys_db_table", {"name": "Bad Name", "label": "x"}),
             ("sys_db_table", {"name": "sys_own", "label": "x"}),
@@ -309,7 +306,7 @@ class TestDesign:
         ],
         ids=str,
     )
-    def test_refused_design_leaves_nothing(self, alice: User, name: str, body: Any):
+    def test_refused_design_leaves_nothing(self, alice: User, table_name: str, body: Any):
         field(table("device"), "name")
         for key, value in body.items():
             if key in ("table", "parent"):
@@ -317,18 +314,18 @@ class TestDesign:
             elif key == "column":
                 body = body | {key: Column.objects.get(table__name="device", name="name").pk}
         counts_before = (Table.objects.count(), Column.objects.count(), Rule.objects.count())
-        for status, code, _ in errors_of(api(alice).post(name, body)):
+        for status, code, _ in errors_of(api(alice).post(table_name, body)):
             assert (status, code) in ((422, "invalid_value"), (422, "mandatory"), (409, "duplicate"))
         assert (Table.objects.count(), Column.objects.count(), Rule.objects.count()) == counts_before
 
     def test_fixed_attributes_cannot_be_changed(self, alice: User):
         device = table("device")
-        name = field(device, "name")
+        name_column = field(device, "name")
         for path, body in (
             (record_path(device), {"name": "gadget"}),
             (record_path(device), {"parent": table("other").pk}),
-            (record_path(name), {"type": "integer"}),
-            (record_path(name), {"name": "title"}),
+            (record_path(name_column), {"type": "integer"}),
+            (record_path(name_column), {"name": "title"}),
             (f"sys_db_table/{table_id('user')}", {"number_prefix": "USR"}),
             (f"sys_db_column/{Column.objects.get(table__name='user', name='email').pk}", {"mandatory": True}),
         ):
@@ -337,34 +334,33 @@ class TestDesign:
         for path in (f"sys_db_table/{table_id('user')}",
                      f"sys_db_column/{Column.objects.get(table__name='user', name='email').pk}"):  # fmt: skip
             assert error_of(api(alice).delete(path)) == (409, "conflict", None)
-        for design_record in (device, name, Table.objects.get(name="user")):
+        for design_record in (device, name_column, Table.objects.get(name="user")):
             (stored_record,) = data_of(api(alice).get(record_path(design_record)))
             assert data_of(api(alice).put(record_path(design_record), stored_record)) == [stored_record]
 
     def test_error_names_a_column_that_was_not_sent(self, alice: User):
-        base = {"table": table("device").pk, "name": "it", "label": "x"}
+        body = {"table": table("device").pk, "name": "it", "label": "x"}
         for type_name in ("reference", "list"):
-            response = api(alice).post("sys_db_column", base | {"type": type_name})
+            response = api(alice).post("sys_db_column", body | {"type": type_name})
             assert error_of(response) == (422, "invalid_value", "reference_table")
 
     @pytest.mark.parametrize(("length", "type_name"), [(-5, "string"), (0, "string"), (0, "text"), (5, "integer")])
     def test_invalid_length_is_refused_with_one_message(self, alice: User, length: int, type_name: str):
-        base = {"table": table("device").pk, "name": "it", "label": "x"}
-        response = api(alice).post("sys_db_column", base | {"type": type_name, "max_length": length})
+        body = {"table": table("device").pk, "name": "it", "label": "x"}
+        response = api(alice).post("sys_db_column", body | {"type": type_name, "max_length": length})
         assert error_of(response) == (422, "invalid_value", "max_length")
         assert response.json()["errors"][0]["message"] == "Only text can have a maximum length. It must be at least 1."
 
     def test_last_sent_column_of_a_unique_set_is_named(self, alice: User, bob: User):
-        state = field(table("device"), "state", choices={"1": "New", "2": "Old"})
+        state_column = field(table("device"), "state", choices={"1": "New", "2": "Old"})
         expected_error = (409, "duplicate", "value")
-        assert (
-            error_of(api(alice).post("sys_choice", {"column": state.pk, "value": "1", "label": "x"})) == expected_error
-        )
-        second_choice = state.choices.get(value="2")
+        response = api(alice).post("sys_choice", {"column": state_column.pk, "value": "1", "label": "x"})
+        assert error_of(response) == expected_error
+        second_choice = state_column.choices.get(value="2")
         assert error_of(api(alice).patch(record_path(second_choice), {"value": "1"})) == expected_error
-        columns = {"user": bob.pk, "role": role("reader").pk}
-        data_of(api(alice).post("sys_user_role", columns))
-        assert error_of(api(alice).post("sys_user_role", columns)) == (409, "duplicate", "role")
+        body = {"user": bob.pk, "role": role("reader").pk}
+        data_of(api(alice).post("sys_user_role", body))
+        assert error_of(api(alice).post("sys_user_role", body)) == (409, "duplicate", "role")
 
     def test_unknown_column_is_not_named(self, bob: User):
         for operation in ("create", "read"):
@@ -374,10 +370,10 @@ class TestDesign:
         assert error_of(api(bob).post("user", {})) == (422, "mandatory", None)
 
     def test_choice_with_a_comma_is_refused(self, alice: User):
-        state = field(table("device"), "state", choices={"1": "New", "2": "Old"})
-        values = {"column": state.pk, "value": "a,b", "label": "x"}
-        assert error_of(api(alice).post("sys_choice", values)) == (422, "invalid_value", "value")
-        first_choice, second_choice = state.choices.all()
+        state_column = field(table("device"), "state", choices={"1": "New", "2": "Old"})
+        body = {"column": state_column.pk, "value": "a,b", "label": "x"}
+        assert error_of(api(alice).post("sys_choice", body)) == (422, "invalid_value", "value")
+        first_choice, second_choice = state_column.choices.all()
         assert error_of(api(alice).patch(record_path(first_choice), {"value": "1,2"})) == (
             422,
             "invalid_value",
@@ -394,32 +390,33 @@ class TestDesign:
     def test_blocked_deletion_is_a_conflict(self, alice: User):
         ticket = table("ticket", number_prefix="TCK")
         table("incident", parent="ticket")
-        state = field(ticket, "state", choices={"1": "New"})
-        assert api(alice).patch(record_path(state), {"default_value": "1"}).status_code == 200
+        state_column = field(ticket, "state", choices={"1": "New"})
+        assert api(alice).patch(record_path(state_column), {"default_value": "1"}).status_code == 200
         for kept_record, message in (
             (ticket, "the parent of other tables"),
             (Column.objects.get(table=ticket, name="number"), "holds the record numbers"),
-            (state.choices.get(), "is the default value of"),
+            (state_column.choices.get(), "is the default value of"),
             (Property.objects.first(), "Clear the value instead"),
         ):
             response = api(alice).delete(record_path(kept_record))
             assert error_of(response) == (409, "conflict", None) and message in response.json()["errors"][0]["message"]
 
     def test_put_of_a_column_keeps_its_name_type_and_table(self, alice: User):
-        name = field(table("device"), "name", "text")
-        (stored_record,) = data_of(api(alice).get(record_path(name)))
+        name_column = field(table("device"), "name", "text")
+        (stored_record,) = data_of(api(alice).get(record_path(name_column)))
         (record_after,) = data_of(
-            api(alice).put(record_path(name), stored_record | {"label": "Title", "mandatory": True})
+            api(alice).put(record_path(name_column), stored_record | {"label": "Title", "mandatory": True})
         )
         assert (record_after["label"], record_after["mandatory"], record_after["type"]) == ("Title", True, "text")
-        assert (422, "mandatory", "name") in errors_of(api(alice).put(record_path(name), {"label": "x"}))
+        assert (422, "mandatory", "name") in errors_of(api(alice).put(record_path(name_column), {"label": "x"}))
 
     def test_duplicate_values_prevent_unique(self, alice: User):
-        name = field(table("device"), "name")
+        name_column = field(table("device"), "name")
         for _ in range(2):
             record("device", name="same")
-        assert error_of(api(alice).patch(record_path(name), {"is_unique": True})) == (422, "invalid_value", "is_unique")
-        assert not name.refreshed().is_unique
+        response = api(alice).patch(record_path(name_column), {"is_unique": True})
+        assert error_of(response) == (422, "invalid_value", "is_unique")
+        assert not name_column.refreshed().is_unique
 
 
 def table_id(name: str) -> str:
@@ -427,38 +424,38 @@ def table_id(name: str) -> str:
 
 
 class TestPermissions:
-    @pytest.mark.parametrize("name", ADMIN_ONLY_TABLES)
-    def test_rules_cannot_grant_writes_to_permission_tables(self, name: str, bob: User, sonja: User):  # B27
+    @pytest.mark.parametrize("table_name", ADMIN_ONLY_TABLES)
+    def test_rules_cannot_grant_writes_to_permission_tables(self, table_name: str, bob: User, sonja: User):  # B27
         grant(bob, "itil")
         for operation in ("create", "read", "write", "delete"):
-            rule(operation, name)
-        first_row = query_rows(f"SELECT sys_id FROM {name} LIMIT 1") or query_rows(f"SELECT sys_id FROM {name} LIMIT 1")
+            rule(operation, table_name)
+        stored_rows = query_rows(f"SELECT sys_id FROM {table_name} LIMIT 1")
         for user in (bob, sonja):
-            status, code, _ = error_of(api(user).post(name, {}))
-            assert (status, code) == (403, "access_denied"), name
-            for (sys_id,) in first_row:
+            status, code, _ = error_of(api(user).post(table_name, {}))
+            assert (status, code) == (403, "access_denied"), table_name
+            for (sys_id,) in stored_rows:
                 for send in (api(user).patch, api(user).put):
-                    assert error_of(send(f"{name}/{sys_id}", {}))[:2] == (403, "access_denied")
-                assert error_of(api(user).delete(f"{name}/{sys_id}"))[:2] == (403, "access_denied")
+                    assert error_of(send(f"{table_name}/{sys_id}", {}))[:2] == (403, "access_denied")
+                assert error_of(api(user).delete(f"{table_name}/{sys_id}"))[:2] == (403, "access_denied")
 
     @pytest.mark.parametrize("role_name", ["admin", "collection_admin", "auditor", "holder of auditor"])
     def test_rules_cannot_grant_writes_to_accounts_with_more_rights(self, role_name: str, bob: User):  # B27
         Role.objects.create(name="auditor", grantable_by_sign_in=False)
         role("holder of auditor", contains=["auditor"])
-        boss, plain_user = User.objects.create_user("boss", PASSWORD), User.objects.create_user("plain", PASSWORD)
-        grant(boss, role_name)
+        privileged_user = grant(User.objects.create_user("boss", PASSWORD), role_name)
+        plain_user, path = User.objects.create_user("plain", PASSWORD), record_path(privileged_user)
         for operation in ("create", "read", "write", "delete"):
             rule(operation, "user")
-        for name in ("read", "write"):
-            rule(name, "user", "*")
+        for operation in ("read", "write"):
+            rule(operation, "user", "*")
         for body in ({"login": "mine"}, {"email": "m@example.com"}, {"password": "a long one 42"}, {"active": False}):
-            assert error_of(api(bob).patch(record_path(boss), body))[:2] == (403, "access_denied"), body
+            assert error_of(api(bob).patch(path, body))[:2] == (403, "access_denied"), body
             data_of(api(bob).patch(record_path(plain_user), body | {"active": True}))
-        assert error_of(api(bob).put(record_path(boss), {"login": "mine"}))[:2] == (403, "access_denied")
-        assert error_of(api(bob).delete(record_path(boss)))[:2] == (403, "access_denied")
-        assert boss.refreshed().check_password(PASSWORD)
+        assert error_of(api(bob).put(path, {"login": "mine"}))[:2] == (403, "access_denied")
+        assert error_of(api(bob).delete(path))[:2] == (403, "access_denied")
+        assert privileged_user.refreshed().check_password(PASSWORD)
         # Columns without security relevance can be changed, and unchanged values are no change.
-        (record_after,) = data_of(api(bob).patch(record_path(boss), {"phone": "5", "login": "boss", "active": True}))
+        (record_after,) = data_of(api(bob).patch(path, {"phone": "5", "login": "boss", "active": True}))
         assert record_after["phone"] == "5"
 
     def test_values_of_privileged_accounts_cannot_be_guessed(self, alice: User, bob: User):
@@ -493,7 +490,7 @@ class TestPermissions:
         assert data_of(api(alice).get(record_path(entry)))[0]["payload"] == {"a": 1}
         assert "payload" not in data_of(api(bob).get(record_path(entry)))[0]
 
-    def test_other_tables_are_404(self, alice: User):  # B27
+    def test_internal_tables_are_404(self, alice: User):  # B27
         for name in ("access_key", "session", "tableapi_state", "tableapi_deferred_record", "django_session",
                      "sys_access_key", "auth_user", "pg_class", "historicaluser"):  # fmt: skip
             for response in (api(alice).post(name, {}), api(alice).get(name), api(alice).patch(f"{name}/1", {})):
@@ -547,11 +544,12 @@ class TestReferencedDeletion:
         response = api(bob).delete(record_path(bob))
         assert error_of(response) == (409, "referenced", None)
         assert b"device" not in response.content and b"owner" not in response.content
-        page = as_alice.post(f"/admin/accounts/user/{bob.pk}/delete/", {"post": "yes"}, headers={"Accept": "text/html"})
-        assert page.status_code in (302, 409)
+        path = f"/admin/accounts/user/{bob.pk}/delete/"
+        response = as_alice.post(path, {"post": "yes"}, headers={"Accept": "text/html"})
+        assert response.status_code in (302, 409)
         assert User.objects.filter(pk=bob.pk).exists() and not DeletionLogEntry.objects.exists()
         query_rows("DELETE FROM records.device WHERE sys_id = %s", record_id)
-        assert as_alice.post(f"/admin/accounts/user/{bob.pk}/delete/", {"post": "yes"}).status_code == 302
+        assert as_alice.post(path, {"post": "yes"}).status_code == 302
         assert not User.objects.filter(pk=bob.pk).exists()
 
     def test_deletion_in_the_administration_clears_lists(self, alice: User, as_alice: Client):

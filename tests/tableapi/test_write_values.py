@@ -19,15 +19,15 @@ UNKNOWN_ID = "123456789012345678"
 
 @pytest.fixture
 def device(db: Any) -> Table:
-    """A table with a name that everybody may read and write."""
+    """A table with the column `name`, which everybody may read and write."""
     new_table = table("device")
     field("device", "name")
     open_table("device")
     return new_table
 
 
-def stored_values(name: str) -> list[Any]:
-    return [row[0] for row in query_rows(f'SELECT "{name}" FROM records.device ORDER BY sys_id')]
+def stored_values(column_name: str) -> list[Any]:
+    return [row[0] for row in query_rows(f'SELECT "{column_name}" FROM records.device ORDER BY sys_id')]
 
 
 class TestReferences:
@@ -72,7 +72,7 @@ class TestReferences:
         assert (record_after["maker"], record_after["name"]) == (stored_record["maker"], "x")
         assert api(bob).patch(f"device/{lamp}", {"maker": None, "makers": []}).status_code == 200
 
-    def test_reference_to_a_table_unknown_to_the_caller(self, device: Table, bob: User):  # B30
+    def test_reference_to_an_unknown_table_reveals_nothing(self, device: Table, bob: User):  # B30
         table("secret_things")
         field("device", "thing", target="secret_things")
         hidden_thing = record("secret_things")
@@ -81,12 +81,12 @@ class TestReferences:
             error_of(responses[0]) == (422, "invalid_value", "thing") and responses[0].content == responses[1].content
         )
 
-    def test_reference_to_a_child_record(self, maker: Table, bob: User):
+    def test_reference_to_a_child_record_is_accepted(self, maker: Table, bob: User):
         table("factory", parent="maker")
         record_id = record("factory", name="open")
         assert data_of(api(bob).post("device", {"maker": record_id}))[0]["maker"]["value"] == record_id
 
-    def test_reference_to_itself_and_to_system_records(self, device: Table, bob: User):
+    def test_records_can_reference_themselves_and_system_records(self, device: Table, bob: User):
         field("device", "part_of", target="device")
         field("device", "owner", target="user")
         lamp = record("device", name="Lamp")
@@ -123,19 +123,19 @@ class TestReferences:
         )
 
     def test_lists_keep_order_without_duplicates(self, maker: Table, bob: User):
-        first_maker, other_maker = record("maker", name="open 1"), record("maker", name="open 2")
+        first_maker, second_maker = record("maker", name="open 1"), record("maker", name="open 2")
         for body_value in (
-            [other_maker, first_maker, other_maker],
-            f"{other_maker}, {first_maker}",
-            [{"value": other_maker}, {"value": first_maker, "link": "x"}],
+            [second_maker, first_maker, second_maker],
+            f"{second_maker}, {first_maker}",
+            [{"value": second_maker}, {"value": first_maker, "link": "x"}],
         ):
-            (row,) = data_of(api(bob).post("device", {"makers": body_value}, exclude_reference_link=1))
-            assert row["makers"] == [other_maker, first_maker]
-        lamp = row["sys_id"]
+            (new_record,) = data_of(api(bob).post("device", {"makers": body_value}, exclude_reference_link=1))
+            assert new_record["makers"] == [second_maker, first_maker]
+        lamp = new_record["sys_id"]
         (record_after,) = data_of(
-            api(bob).patch(f"device/{lamp}", {"makers": [first_maker, other_maker]}, exclude_reference_link=1)
+            api(bob).patch(f"device/{lamp}", {"makers": [first_maker, second_maker]}, exclude_reference_link=1)
         )
-        assert record_after["makers"] == [first_maker, other_maker] and record_after["sys_version"] == 1, (
+        assert record_after["makers"] == [first_maker, second_maker] and record_after["sys_version"] == 1, (
             "the order is significant"
         )
         assert error_of(api(bob).post("device", {"makers": [first_maker, None]})) == (422, "invalid_value", "makers")
@@ -158,9 +158,9 @@ class TestDisplayValues:
 
     def test_references_accept_display_values(self, maker: Table, bob: User):
         acme, other_maker = record("maker", name="Acme"), record("maker", name="Other")
-        (row,) = data_of(self.post_device(bob, {"maker": "Acme", "makers": ["Other", "Acme"]}))
-        assert (row["maker"], row["makers"]) == (acme, [other_maker, acme])
-        lamp = row["sys_id"]
+        (new_record,) = data_of(self.post_device(bob, {"maker": "Acme", "makers": ["Other", "Acme"]}))
+        assert (new_record["maker"], new_record["makers"]) == (acme, [other_maker, acme])
+        lamp = new_record["sys_id"]
         response = api(bob).patch(f"device/{lamp}", {"maker": "Other"}, input_display_value="true", display_value=1)
         assert data_of(response)[0]["maker"]["display_value"] == "Other"
         assert data_of(self.post_device(bob, {"maker": None, "makers": None}))[0]["maker"] is None
@@ -178,7 +178,7 @@ class TestDisplayValues:
             assert len({response.content for response in responses}) == 1
             assert "Expected the display value of exactly one record" in responses[0].json()["errors"][0]["message"]
 
-    def test_name_without_the_parameter_names_the_parameter(self, maker: Table, bob: User):
+    def test_error_for_a_name_mentions_the_missing_parameter(self, maker: Table, bob: User):
         record("maker", name="acme3")
         (error,) = api(bob).post("device", {"maker": "acme3"}).json()["errors"]
         assert "sysparm_input_display_value=1" in error["message"]
@@ -190,10 +190,10 @@ class TestDisplayValues:
         field("device", "slots", "list", target="slot")
         slot = record("slot")
         assert data_of(self.post_device(bob, {"slots": []}))[0]["slots"] is None
-        (row,) = data_of(self.post_device(bob, {"slots": [{"value": slot}]}))
-        path = f"device/{row['sys_id']}"
-        for name in ("all", "1"):
-            (shown_record,) = data_of(api(bob).get(path, display_value=name, fields="slots"))
+        (new_record,) = data_of(self.post_device(bob, {"slots": [{"value": slot}]}))
+        path = f"device/{new_record['sys_id']}"
+        for display_value in ("all", "1"):
+            (shown_record,) = data_of(api(bob).get(path, display_value=display_value, fields="slots"))
             (record_after,) = data_of(
                 api(bob).patch(path, shown_record, input_display_value=1, exclude_reference_link=1)
             )
@@ -252,14 +252,14 @@ class TestDisplayValues:
         field("device", "slot", target="slot")
         field("device", "slots", "list", target="slot")
         slot = record("slot", it=value)
-        (row,) = data_of(
+        (new_record,) = data_of(
             api(bob).post("device", {"slot": slot, "slots": [slot]}, display_value=1, fields="sys_id,slot,slots")
         )
-        assert row["slot"]["display_value"] == row["slots"][0]["display_value"] == display_value
+        assert new_record["slot"]["display_value"] == new_record["slots"][0]["display_value"] == display_value
 
-        path, values = f"device/{row['sys_id']}", {name: row[name] for name in ("slot", "slots")}
+        path, shown_values = f"device/{new_record['sys_id']}", {name: new_record[name] for name in ("slot", "slots")}
         assert api(bob).patch(path, {"slot": None, "slots": None}).status_code == 200
-        for body in (values, {"slot": display_value, "slots": [display_value]}):
+        for body in (shown_values, {"slot": display_value, "slots": [display_value]}):
             (record_after,) = data_of(api(bob).patch(path, body, input_display_value=1, exclude_reference_link=1))
             assert (record_after["slot"], record_after["slots"]) == (slot, [slot])
 
@@ -284,7 +284,7 @@ class TestDisplayValues:
         assert error_of(self.post_device(bob, {"day": "31 Feb 2024"})) == (422, "invalid_value", "day")
         assert error_of(api(bob).post("device", {"day": "9 May 2024"})) == (422, "invalid_value", "day")
 
-    def test_parameter_accepts_1_and_0(self, device: Table, bob: User):
+    def test_invalid_parameter_is_refused(self, device: Table, bob: User):
         response = api(bob).post("device", {}, input_display_value="perhaps")
         assert error_of(response) == (400, "invalid_parameter", "sysparm_input_display_value")
         assert stored_values("name") == []
@@ -325,10 +325,10 @@ class TestUniqueValues:
     def test_duplicate_value_is_refused_and_named(self, device: Table, bob: User):  # B17
         field("device", "code", is_unique=True)
         data_of(api(bob).post("device", {"code": "a1"}))
-        (other_device,) = data_of(api(bob).post("device", {"code": "b"}))
+        (other_record,) = data_of(api(bob).post("device", {"code": "b"}))
         assert error_of(api(bob).post("device", {"code": "A1"})) == (409, "duplicate", "code"), "case is ignored"
         for send in (api(bob).patch, api(bob).put):
-            assert error_of(send(f"device/{other_device['sys_id']}", {"code": "a1"})) == (409, "duplicate", "code")
+            assert error_of(send(f"device/{other_record['sys_id']}", {"code": "a1"})) == (409, "duplicate", "code")
         assert stored_values("code") == ["a1", "b"]
         assert [api(bob).post("device", body).status_code for body in ({}, {"code": None})] == [201, 201]
 
@@ -412,10 +412,10 @@ class TestSecrets:
 
     def test_guessing_a_secret_reveals_nothing(self, lamp: str, bob: User):
         """A response must not reveal whether the value is the same."""
-        rows = [data_of(api(bob).patch(f"device/{lamp}", {"pin": value}))[0] for value in ("guess", "guess", "pin-123")]
-        assert [row["sys_version"] for row in rows] == [1, 2, 3]
+        for version, guess in enumerate(("guess", "guess", "pin-123"), 1):
+            assert data_of(api(bob).patch(f"device/{lamp}", {"pin": guess}))[0]["sys_version"] == version
 
     def test_secrets_are_not_in_the_deletion_log(self, lamp: str, bob: User):
         assert api(bob).delete(f"device/{lamp}").status_code == 200
-        entry = DeletionLogEntry.objects.get(record_id=lamp)
-        assert not {"pin", "token"} & entry.payload.keys() and entry.payload["name"] == "Lamp"
+        log_entry = DeletionLogEntry.objects.get(record_id=lamp)
+        assert not {"pin", "token"} & log_entry.payload.keys() and log_entry.payload["name"] == "Lamp"

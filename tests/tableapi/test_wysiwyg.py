@@ -1,4 +1,4 @@
-"""HTML that users write: scripts are removed, formatting stays, and plain text is stored with it."""
+"""HTML that users write: scripts are removed, formatting is kept, and plain text is stored with it."""
 
 import re
 from html.parser import HTMLParser
@@ -74,10 +74,10 @@ REMOVED_HTML = [  # B72
 
 @pytest.mark.parametrize(("html", "expected"), REMOVED_HTML)
 def test_executable_content_is_removed(html: str, expected: str | None):
-    result = sanitize_html(html)
+    sanitized = sanitize_html(html)
 
-    check_no_executable_content(result)
-    assert expected is None or result == expected
+    check_no_executable_content(sanitized)
+    assert expected is None or sanitized == expected
 
 
 class ExecutableContentChecker(HTMLParser):
@@ -102,9 +102,8 @@ class ExecutableContentChecker(HTMLParser):
                 assert not scheme or scheme[1].lower() in ALLOWED_URL_SCHEMES
                 assert scheme is None or scheme[1].lower() != "data" or (tag, name) == ("img", "src")
             if name == "style":
-                assert {
-                    part.partition(":")[0].strip() for part in (value or "").split(";") if part.strip()
-                } <= ALLOWED_STYLES
+                properties = {declaration.partition(":")[0].strip() for declaration in (value or "").split(";")}
+                assert properties - {""} <= ALLOWED_STYLES
 
 
 def check_no_executable_content(html: str) -> None:
@@ -165,7 +164,7 @@ def test_text_without_a_tag_keeps_its_lines_and_characters(text: str, html: str)
         ("", ""),
     ],
 )
-def test_plain_text(html: str, text: str):
+def test_plain_text_is_extracted(html: str, text: str):
     assert extract_plain_text(html) == text
 
 
@@ -177,7 +176,7 @@ def test_plain_text_round_trips(text: str):
 
 EXPENSIVE_HTML = {
     "unclosed tags": "<div>" * 100_000,
-    "lists in lists": "<ul><li>" * 50_000,
+    "nested lists": "<ul><li>" * 50_000,
     "formatting that is repeated": "<p>" + "".join(f"<b title={i}>" for i in range(2_000)) + "x" + "<p>x" * 2_000,
     "one long attribute that is repeated": f"<p><b title='{'x' * 500_000}'>x" + "<p>x" * 10_000,
     "closed in a comment only": "<div><!--</div>-->" * 50_000,
@@ -199,13 +198,13 @@ LONG_HTML = {
 
 @pytest.mark.parametrize("html", EXPENSIVE_HTML.values(), ids=EXPENSIVE_HTML.keys())
 def test_expensive_input_is_refused_early(html: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(wysiwyg, "CLEANER", SimpleNamespace(clean=lambda _: pytest.fail("it was begun")))
+    monkeypatch.setattr(wysiwyg, "CLEANER", SimpleNamespace(clean=lambda _: pytest.fail("sanitizing began")))
     with pytest.raises(HtmlTooComplex):
         sanitize_html(html)
 
 
 @pytest.mark.parametrize("html", LONG_HTML.values(), ids=LONG_HTML.keys())
 def test_long_input_is_accepted(html: str):
-    """With quadratic time, each of these would take minutes."""
+    """In quadratic time, each of these would take minutes."""
     sanitized = sanitize_html(html)
     assert sanitize_html(sanitized) == sanitized

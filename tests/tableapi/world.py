@@ -70,9 +70,9 @@ class ApiClient:
             url += ("&" if "?" in url else "?") + query
         content = body if isinstance(body, str | bytes) else json.dumps(body) if body is not None else ""
         content_type = "application/json" if method in ("POST", "PUT", "PATCH") else ""
-        values = {**self.headers, **(headers or {})}
-        content_type = values.pop("Content-Type", content_type)
-        return Client().generic(method, url, content, content_type=content_type, headers=values)
+        request_headers = {**self.headers, **(headers or {})}
+        content_type = request_headers.pop("Content-Type", content_type)
+        return Client().generic(method, url, content, content_type=content_type, headers=request_headers)
 
     def get(self, path: str, *, headers: Any = None, **params: Any) -> Any:
         return self.send("GET", path, headers=headers, **params)
@@ -112,8 +112,8 @@ def data_of(response: Any) -> Any:
     return body["data"]
 
 
-def column_values(response: Any, name: str) -> list[Any]:
-    return [record[name] for record in data_of(response)]
+def column_values(response: Any, column: str) -> list[Any]:
+    return [record[column] for record in data_of(response)]
 
 
 def error_of(response: Any) -> tuple[int, str, str | None]:
@@ -129,17 +129,16 @@ def errors_of(response: Any) -> list[tuple[int, str, str | None]]:
 
 
 def next_page_url(response: Any) -> str:
-    """The URL of the next page."""
     link = response["Link"]
     assert link.startswith("<") and link.endswith('>; rel="next"')
     return str(link[1:].partition(">")[0])
 
 
-def values_of_all_pages(caller: ApiClient, path: str, name: str, **options: Any) -> Iterator[Any]:
-    """The values of this field on all pages, following the links."""
-    response = caller.get(path, **options)
+def values_of_all_pages(caller: ApiClient, path: str, column: str, **params: Any) -> Iterator[Any]:
+    """The values of a column on all pages, which are read by following the links."""
+    response = caller.get(path, **params)
     while True:
-        yield from column_values(response, name)
+        yield from column_values(response, column)
         if "Link" not in response:
             return
         next_url = urlsplit(next_page_url(response))
@@ -161,8 +160,8 @@ def field(
 ) -> Column:
     if target is not None:
         attributes["reference_table"] = _find_table(target)
-    type_of_column = type_name or ("reference" if target is not None else "choice" if choices else "string")
-    column = designs.make_column(_find_table(table), name, type_of_column, **attributes)
+    column_type = type_name or ("reference" if target is not None else "choice" if choices else "string")
+    column = designs.make_column(_find_table(table), name, column_type, **attributes)
     for position, (value, label) in enumerate((choices or {}).items(), 1):
         saving.save_choice(Choice(column=column, value=value, label=label, position=position))
     return column
@@ -174,11 +173,11 @@ def _find_table(table: str | Table) -> Table:
 
 def role(name: str, contains: Iterable[str] = ()) -> Role:
     """The role of this name, created if missing."""
-    result = Role.objects.filter(name=name).first() or Role(name=name)
+    role_record = Role.objects.filter(name=name).first() or Role(name=name)
     if contains:
-        result.contains = [role(contained_name).pk for contained_name in contains]
-    result.save()
-    return result
+        role_record.contains = [role(contained_name).pk for contained_name in contains]
+    role_record.save()
+    return role_record
 
 
 def grant(user: User, *names: str) -> User:
@@ -198,12 +197,12 @@ def rule(
     operation: str, table: str | Table | None, column: str = "", roles: Iterable[str] = (), condition: str = "",
     **attributes: Any,
 ) -> Rule:  # fmt: skip
-    ids = [(Role.objects.filter(name=name).first() or role(name)).pk for name in roles]
+    role_ids = [(Role.objects.filter(name=name).first() or role(name)).pk for name in roles]
     rule = Rule(
         operation=operation,
         table=_find_table(table) if table is not None else None,
         column_name=column,
-        roles=ids,
+        roles=role_ids,
         condition=condition,
         **attributes,
     )
@@ -211,9 +210,9 @@ def rule(
     return rule
 
 
-def open_table(name: str | Table) -> None:
+def open_table(table: str | Table) -> None:
     for operation in ("create", "read", "write", "delete"):
-        rule(operation, name)
+        rule(operation, table)
 
 
 def view(table: str | Table, name: str, *paths: str) -> View:
@@ -224,18 +223,18 @@ def view(table: str | Table, name: str, *paths: str) -> View:
     return view
 
 
-def record(name: str, /, **values: Any) -> str:
+def record(table_name: str, /, **values: Any) -> str:
     """Inserts a record into its table and all parent tables; returns its sys_id."""
-    table_definition = catalogue_loader.reload_if_changed().tables[name]
+    table_definition = catalogue_loader.reload_if_changed().tables[table_name]
     sys_id = values.pop("sys_id", None)
     for owner in reversed(table_definition.lineage):
         own_values: dict[str, Any] = {"sys_id": sys_id} if sys_id else {}
         if owner == table_definition.lineage[-1]:
             own_values["sys_db_table_id"] = table_definition.id
-        for key in [key for key in values if table_definition.columns[key].owner == owner]:
-            own_values |= _stored_values(table_definition.columns[key], values.pop(key))
+        for name in [name for name in values if table_definition.columns[name].owner == owner]:
+            own_values |= _stored_values(table_definition.columns[name], values.pop(name))
         sys_id = _insert(owner, own_values)
-    assert not values, f"{name} has no column {', '.join(values)}"
+    assert not values, f"{table_name} has no column {', '.join(values)}"
     assert sys_id is not None
     return sys_id
 
@@ -247,12 +246,12 @@ def _stored_values(column: Any, value: Any) -> dict[str, Any]:
     return stored_values
 
 
-def _insert(owner: str, values: dict[str, Any]) -> str:
+def _insert(table: str, values: dict[str, Any]) -> str:
     names = ", ".join(f'"{name}"' for name in values)
     placeholders = ", ".join(["%s"] * len(values))
     with connection.cursor() as cursor:
         cursor.execute(
-            f'INSERT INTO records."{owner}" ({names}) VALUES ({placeholders}) RETURNING sys_id', list(values.values())
+            f'INSERT INTO records."{table}" ({names}) VALUES ({placeholders}) RETURNING sys_id', list(values.values())
         )
         (sys_id,) = cursor.fetchone()
     return str(sys_id)

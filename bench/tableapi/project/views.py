@@ -59,8 +59,8 @@ class TaskSerializer(ModelSerializer[Task]):
 
     def build_relational_field(self, field_name: str, relation_info: Any) -> Any:
         field, options = super().build_relational_field(field_name, relation_info)
-        name = relation_info.related_model._meta.db_table.rpartition(".")[2].strip('"')
-        return field, {**options, "table": name}
+        table_name = relation_info.related_model._meta.db_table.rpartition(".")[2].strip('"')
+        return field, {**options, "table": table_name}
 
 
 class ShortTaskSerializer(ModelSerializer[Task]):
@@ -103,9 +103,9 @@ class TaskViewSet(ModelViewSet[Task]):
         return "short" in self.request.query_params
 
     def get_queryset(self) -> QuerySet[Task]:
-        readable = Task.objects.filter(Q(active=True) | Q(caller=self.request.user.pk))
+        readable_tasks = Task.objects.filter(Q(active=True) | Q(caller=self.request.user.pk))
         references = ("assigned_user", "assignment_group", "caller")
-        return readable.select_related(*references) if self.is_short else readable
+        return readable_tasks.select_related(*references) if self.is_short else readable_tasks
 
     def get_serializer_class(self) -> type[BaseSerializer[Task]]:
         return ShortTaskSerializer if self.is_short else TaskSerializer

@@ -9,7 +9,7 @@ from config.maintenance import backup
 
 
 class Command(BaseCommand):
-    help = "Write a backup of the database. Store SVC_SECRET_KEYS separately. Secrets cannot be decrypted without it."
+    help = "Write a backup of the database. Store SVC_SECRET_KEYS separately. They are needed to decrypt secrets."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)

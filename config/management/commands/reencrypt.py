@@ -16,7 +16,7 @@ class Command(BaseCommand):
             if result.secret_count:
                 self.stdout.write(f"{result.name}: {result.reencrypted_count} of {result.secret_count} re-encrypted.")
             if result.failed_keys:
-                self.stderr.write(f"{result.name}: cannot be decrypted with any key: {', '.join(result.failed_keys)}.")
+                self.stderr.write(f"{result.name}: no key can decrypt these rows: {', '.join(result.failed_keys)}.")
             failure_count += len(result.failed_keys)
         if failure_count:
             raise CommandError(

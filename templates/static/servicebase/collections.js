@@ -1,12 +1,12 @@
-// The pages of collections: uploads with their progress, the confirmation of a deletion, and error messages.
+// The pages of collections: uploads with their progress, confirmations, and error messages.
 "use strict";
 {
   const MAX_ACTIVE_UPLOADS = 2; // the server reads few bodies at a time
   const STATE_TEXTS = { ready: "ready", empty: "no text found", failed: "could not be read" };
   const PERMANENT_ERROR_STATUSES = [413, 415]; // too large, or an unsupported type: a retry would fail again
   const EMPTY_FILE_CODE = "empty_file"; // a permanent error too
-  const UPLOAD_FAILED_TEXT = "Upload failed. Try again. If the file has changed since, choose it again.";
-  const AMBIGUOUS_NAME_TEXT = "Several documents have this name. Delete all but the one to replace, then try again.";
+  const UPLOAD_FAILED_TEXT = "Upload failed. Try again. If the file has changed in the meantime, choose it again.";
+  const AMBIGUOUS_NAME_TEXT = "Several documents have this name. Delete all but the one that you want to replace, then try again.";
   const REMOVED_CHARACTERS = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/gu; // the service stores names without them
 
   let uploadCount = 0; // since the page was opened
@@ -226,6 +226,10 @@
     if (!event.detail.question) return;
     event.preventDefault();
     document.getElementById("confirmation-text").textContent = event.detail.question;
+    const [verb] = event.detail.question.split(" ");
+    const button = confirmation.querySelector("[value=yes]");
+    button.textContent = verb;
+    button.classList.toggle("danger", verb === "Delete");
     confirmation.returnValue = "no";
     confirmation.onclose = () => {
       if (confirmation.returnValue === "yes") event.detail.issueRequest(true);

@@ -18,10 +18,10 @@ def breaker(clock: list[float]) -> CircuitBreaker:
     return CircuitBreaker(clock=lambda: clock[0])
 
 
-def remaining_pause_s(check_call: Callable[[], None]) -> int | None:
+def remaining_pause_s(check_allowed: Callable[[], None]) -> int | None:
     """How long the caller must wait, or 0 if the call is allowed."""
     try:
-        check_call()
+        check_allowed()
     except EmbeddingUnavailable as error:
         return error.retry_after_s
     return 0

@@ -32,16 +32,16 @@ def wordllama() -> LocalProvider:
 @pytest.fixture
 def letters_model(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Adds a second model; the list collects the names of the threads that load it."""
-    loaded_models: list[str] = []
+    loading_threads: list[str] = []
 
     def load() -> Callable[[list[str]], Any]:
-        loaded_models.append(threading.current_thread().name)
+        loading_threads.append(threading.current_thread().name)
         return lambda texts: numpy.array([[text.count(letter) for letter in "abcd"] for text in texts], dtype=float)
 
-    model = LocalModel(name="letters", dimensions=4, load=load, document_prefix="aa ", query_prefix="bb ")
-    monkeypatch.setitem(LOCAL_MODELS, model.name, model)
+    letters = LocalModel(name="letters", dimensions=4, load=load, document_prefix="aa ", query_prefix="bb ")
+    monkeypatch.setitem(LOCAL_MODELS, letters.name, letters)
     monkeypatch.setattr(local_model, "_encoders", {})
-    return loaded_models
+    return loading_threads
 
 
 def test_each_text_gets_a_unit_vector(wordllama: LocalProvider):
@@ -50,16 +50,16 @@ def test_each_text_gets_a_unit_vector(wordllama: LocalProvider):
         assert math.isclose(math.hypot(*vector), 1, abs_tol=1e-6)
 
 
-def test_meaningless_text_gets_the_vector_of_a_full_stop(wordllama: LocalProvider):
+def test_blank_text_gets_the_vector_of_a_full_stop(wordllama: LocalProvider):
     assert wordllama.embed_documents(["", "  "]) == wordllama.embed_documents([".", "."])
 
 
 def test_similar_texts_are_near(wordllama: LocalProvider):
-    printer, pump, pump_question = wordllama.embed_documents(
+    toner_vector, pump_vector, printer_question_vector = wordllama.embed_documents(
         ["The printer is out of toner.", "The pump lost its pressure.", "Why is the printer not printing?"]
     )
 
-    assert numpy.dot(printer, pump_question) > numpy.dot(pump, pump_question) + 0.2
+    assert numpy.dot(toner_vector, printer_question_vector) > numpy.dot(pump_vector, printer_question_vector) + 0.2
 
 
 def test_order_and_batch_do_not_change_vectors(wordllama: LocalProvider):
@@ -71,19 +71,19 @@ def test_order_and_batch_do_not_change_vectors(wordllama: LocalProvider):
 
 
 def test_vectors_equal_those_of_the_library():
-    library = wordllama_package.WordLlama.load(cache_dir=Path(wordllama_package.__file__).parent, disable_download=True)
+    original_model = wordllama_package.WordLlama.load(
+        cache_dir=Path(wordllama_package.__file__).parent, disable_download=True
+    )
     encode = local_model.load_wordllama()
-    words = [*UNUSUAL_TEXTS, *PROBE_TEXT.split()]
-    random = Random(19)
-    texts = [
-        vector_checks.sendable_text(" ".join(random.choices(words, k=random.randrange(1, 60)))) for _ in range(300)
-    ]
+    vocabulary = [*UNUSUAL_TEXTS, *PROBE_TEXT.split()]
+    rng = Random(19)
+    texts = [vector_checks.sendable_text(" ".join(rng.choices(vocabulary, k=rng.randrange(1, 60)))) for _ in range(300)]
 
     for start in range(0, len(texts), 10):
         batch = texts[start : start + 10]
-        expected = library.embed(batch)
+        expected_vectors = original_model.embed(batch)
         vectors = encode(batch)
-        assert vectors.dtype == expected.dtype and vectors.tobytes() == expected.tobytes()
+        assert vectors.dtype == expected_vectors.dtype and vectors.tobytes() == expected_vectors.tobytes()
 
 
 def write_matrix(path: Path) -> numpy.ndarray:
@@ -95,10 +95,10 @@ def write_matrix(path: Path) -> numpy.ndarray:
 def test_matrix_is_mapped_from_its_file_so_that_processes_share_its_memory(tmp_path: Path):
     matrix = write_matrix(tmp_path / "file")
 
-    map_matrix = local_model.map_matrix(tmp_path / "file", "matrix")
-    assert numpy.array_equal(map_matrix, matrix) and map_matrix.dtype == matrix.dtype
-    assert not map_matrix.flags.writeable and not map_matrix.flags.owndata
-    assert isinstance(map_matrix.base.base, mmap.mmap)
+    mapped_matrix = local_model.map_matrix(tmp_path / "file", "matrix")
+    assert numpy.array_equal(mapped_matrix, matrix) and mapped_matrix.dtype == matrix.dtype
+    assert not mapped_matrix.flags.writeable and not mapped_matrix.flags.owndata
+    assert isinstance(mapped_matrix.base.base, mmap.mmap)
 
 
 @pytest.mark.parametrize("remaining_bytes", [0, 5, 40, -1])
@@ -113,7 +113,7 @@ def test_truncated_matrix_file_is_refused(tmp_path: Path, remaining_bytes: int):
 def test_local_model_needs_no_network(monkeypatch: pytest.MonkeyPatch, wordllama: LocalProvider):
     monkeypatch.setattr(local_model, "_encoders", {})
     monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("opened a connection"))
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: pytest.fail("a name lookup"))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: pytest.fail("looked up a name"))
 
     assert len(wordllama.embed_query("offline")) == 256
 
@@ -131,11 +131,11 @@ def test_second_model_can_be_registered(letters_model: list[str]):
 def test_concurrent_threads_load_the_model_once(letters_model: list[str]):
     barrier = threading.Barrier(8)
 
-    def embed() -> None:
+    def embed_query() -> None:
         barrier.wait()
         LocalProvider(local_model.get_local_model("letters")).embed_query("a")
 
-    threads = [threading.Thread(target=embed) for _ in range(8)]
+    threads = [threading.Thread(target=embed_query) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -145,12 +145,12 @@ def test_concurrent_threads_load_the_model_once(letters_model: list[str]):
 
 
 def test_forked_child_does_not_wait_for_a_thread_of_its_parent(monkeypatch: pytest.MonkeyPatch):
-    is_loading, release, parent_pid = threading.Event(), threading.Event(), os.getpid()
+    is_loading, may_finish, parent_pid = threading.Event(), threading.Event(), os.getpid()
 
     def load() -> Callable[[list[str]], Any]:
         if os.getpid() == parent_pid:
             is_loading.set()
-            release.wait(10)
+            may_finish.wait(10)
         return lambda texts: numpy.ones((len(texts), 4))
 
     monkeypatch.setitem(LOCAL_MODELS, "slow", LocalModel(name="slow", dimensions=4, load=load))
@@ -159,7 +159,7 @@ def test_forked_child_does_not_wait_for_a_thread_of_its_parent(monkeypatch: pyte
     assert is_loading.wait(10)
 
     exit_code = run_in_fork(lambda: LocalProvider(local_model.get_local_model("slow")).embed_query("a") == [0.5] * 4)
-    release.set()
+    may_finish.set()
     thread.join()
 
     assert exit_code == 0

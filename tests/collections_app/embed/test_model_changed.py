@@ -21,11 +21,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def filled_collection(configure_provider: Any, document_loader: DocumentLoader) -> Collection:
     """A collection with vectors of the former model."""
     collection = make_collection("by the provider")
-    document_loader("The printer is out of toner.", into=collection)
+    document_loader("The printer is out of toner.", target=collection)
     return collection
 
 
-def model_changed() -> str:
+def run_model_changed() -> str:
     output = io.StringIO()
     call_command("collections", "model-changed", stdout=output)
     return output.getvalue()
@@ -36,10 +36,10 @@ def test_collections_are_embedded_by_the_changed_model(filled_collection: Collec
     embedding_server.model_generation = 1
     embed.reset_providers()
 
-    message = model_changed()
+    message = run_model_changed()
 
-    names = message.removeprefix("Re-embedding these collections: ").partition(". ")[0].split(", ")
-    assert len(names) == 2 and "by the provider" in names
+    collection_names = message.removeprefix("Re-embedding these collections: ").partition(". ")[0].split(", ")
+    assert len(collection_names) == 2 and "by the provider" in collection_names
     filled_collection.refresh_from_db()
     new_space = embed.default_space()
     assert filled_collection.next_space == new_space != former_space
@@ -51,7 +51,7 @@ def test_collections_are_embedded_by_the_changed_model(filled_collection: Collec
 
 def test_unchanged_model_is_kept(filled_collection: Collection):
     with pytest.raises(CommandError, match="nothing to re-embed"):
-        model_changed()
+        run_model_changed()
 
     filled_collection.refresh_from_db()
     assert filled_collection.next_space is None and filled_collection.space == embed.default_space()
@@ -65,9 +65,9 @@ def test_interrupted_model_change_continues_with_the_next_call(
     with monkeypatch.context() as patch:
         patch.setattr(reembedding, "start_reembedding", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            model_changed()
+            run_model_changed()
 
-    assert "by the provider" in model_changed()
+    assert "by the provider" in run_model_changed()
     filled_collection.refresh_from_db()
     assert filled_collection.next_space == embed.default_space()
 
@@ -82,7 +82,7 @@ def test_running_reembedding_uses_the_changed_model(
     embedding_server.model_generation = 1
     embed.reset_providers()
 
-    model_changed()
+    run_model_changed()
 
     filled_collection.refresh_from_db()
     assert filled_collection.next_space == embed.default_space() != former_space
@@ -93,6 +93,6 @@ def test_unavailable_provider_changes_nothing(filled_collection: Collection, emb
     embed.reset_providers()
 
     with pytest.raises(CommandError):
-        model_changed()
+        run_model_changed()
 
     assert embed.default_space() == filled_collection.space

@@ -10,15 +10,15 @@ from structlog.testing import capture_logs
 from collections_app import embed
 from collections_app.embed import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable, spaces
 from collections_app.models import EmbeddingSpace
-from tests.providers import behaviours as does
+from tests.providers import behaviours
 from tests.providers.embedding import EmbeddingServer
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def expired_probe_cache(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """The cached result of the probe has expired."""
+def expire_probe_cache(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Expires the cached result of the probe."""
     monkeypatch.setattr(spaces, "MODEL_CHECK_INTERVAL_S", -1.0)
     return embed.reset_providers
 
@@ -32,7 +32,7 @@ def zero_vectors(response: Any) -> Any:
 
 
 FAULTS = {
-    "refuses": (lambda server: does.responds_with({}, 400), "embedding_misconfigured"),
+    "refuses": (lambda server: behaviours.responds_with({}, 400), "embedding_misconfigured"),
     "zeros": (lambda server: server.changed_response(zero_vectors), "embedding_unavailable"),
 }
 
@@ -62,13 +62,13 @@ class TestDefault:
     def test_last_known_dimensions_are_used_while_the_provider_is_unavailable(
         self, configure_provider: Any, embedding_server: EmbeddingServer
     ):
-        embedding_server.serve(does.responds_with_error(500))
+        embedding_server.serve(behaviours.responds_with_error(500))
         with pytest.raises(EmbeddingUnavailable):
             embed.default_space()
         embedding_server.behave_correctly()
         space = embed.default_space()
         embed.reset_providers()
-        embedding_server.serve(does.responds_with_error(500))
+        embedding_server.serve(behaviours.responds_with_error(500))
 
         assert embed.default_space() == space
 
@@ -78,9 +78,9 @@ class TestDefault:
     ):
         behaviour, code = FAULTS[fault]
         embedding_server.serve(behaviour(embedding_server))
-        with pytest.raises(EmbeddingUnavailable) as error, capture_logs() as log_entries:
+        with pytest.raises(EmbeddingUnavailable) as exc_info, capture_logs() as log_entries:
             embed.default_space()
-        assert (error.value.status, error.value.code) == (503, code)
+        assert (exc_info.value.status, exc_info.value.code) == (503, code)
         assert [entry["event"] for entry in log_entries] == ["embedding_dimensions_unknown"]
         embedding_server.behave_correctly()
         space = embed.default_space()
@@ -129,7 +129,7 @@ class TestDefault:
             embed.default_space()
 
 
-class TestOtherSpaces:
+class TestSeveralSpaces:
     def test_collection_keeps_its_space_when_the_operator_chooses_another(
         self, configure_provider: Any, embedding_server: Any
     ):
@@ -197,21 +197,21 @@ class TestProbe:
         ), "one for dimensions and one for the probe"
 
     def test_changed_model_stops_loading(
-        self, configure_provider: Any, embedding_server: Any, expired_probe_cache: Any
+        self, configure_provider: Any, embedding_server: Any, expire_probe_cache: Any
     ):  # C31
         space = embed.default_space()
         embed.Embedder(space).embed_documents(["one"])
         embedding_server.model_generation = 1
         embedding_server.requests.clear()
-        expired_probe_cache()
+        expire_probe_cache()
 
-        with pytest.raises(EmbeddingRefused, match="model has changed") as error:
+        with pytest.raises(EmbeddingRefused, match="model has changed") as exc_info:
             embed.Embedder(space).embed_documents(["canary"])
-        assert error.value.code == "model_changed"
+        assert exc_info.value.code == "model_changed"
         assert [request["input"] for request in embedding_server.requests] == [[spaces.PROBE_TEXT]]
 
     def test_tiny_difference_counts_as_the_same_model(
-        self, configure_provider: Any, embedding_server: Any, expired_probe_cache: Any
+        self, configure_provider: Any, embedding_server: Any, expire_probe_cache: Any
     ):
         space = embed.default_space()
         embed.Embedder(space).embed_documents(["one"])
@@ -222,28 +222,28 @@ class TestProbe:
             return response
 
         embedding_server.serve(embedding_server.changed_response(change_slightly))
-        expired_probe_cache()
+        expire_probe_cache()
 
         assert len(embed.Embedder(space).embed_documents(["one", "two"])) == 2
 
     def test_model_with_changed_dimensions_is_refused(
-        self, configure_provider: Any, embedding_server: Any, expired_probe_cache: Any
+        self, configure_provider: Any, embedding_server: Any, expire_probe_cache: Any
     ):  # C31
         space = embed.default_space()
         embed.Embedder(space).embed_documents(["one"])
         embedding_server.dimensions = 9
-        expired_probe_cache()
+        expire_probe_cache()
 
         with pytest.raises(EmbeddingRefused, match="9 dimensions instead of 8"):
             embed.Embedder(space).embed_documents(["one"])
 
     def test_retired_space_allows_a_new_space_with_its_name(
-        self, configure_provider: Any, embedding_server: Any, expired_probe_cache: Any
+        self, configure_provider: Any, embedding_server: Any, expire_probe_cache: Any
     ):
         old_space = embed.default_space()
         embed.Embedder(old_space).embed_documents(["one"])
         embedding_server.model_generation = 1
-        expired_probe_cache()
+        expire_probe_cache()
         assert embed.is_model_changed(old_space)
         embed.retire_space(old_space)
         new_space = embed.default_space()
@@ -253,10 +253,10 @@ class TestProbe:
         with pytest.raises(EmbeddingUnavailable):
             embed.Embedder(old_space).embed_query("one")
 
-    def test_unchanged_model_is_kept(self, configure_provider: Any, embedding_server: Any, expired_probe_cache: Any):
+    def test_unchanged_model_is_kept(self, configure_provider: Any, embedding_server: Any, expire_probe_cache: Any):
         space = embed.default_space()
         embed.Embedder(space).embed_documents(["one"])
-        expired_probe_cache()
+        expire_probe_cache()
 
         assert not embed.is_model_changed(space)
         assert embed.default_space() == space

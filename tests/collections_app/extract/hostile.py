@@ -21,18 +21,18 @@ PDFS: dict[str, HostileFile] = {}
 TEXTS: dict[str, HostileFile] = {}
 
 
-def hostile_file(files: dict[str, HostileFile], format: str, outcome: str, **limits: Any) -> Callable[[Any], Any]:
+def hostile_file(registry: dict[str, HostileFile], format: str, outcome: str, **limits: Any) -> Callable[[Any], Any]:
     """Registers the decorated function as a hostile file with the name of the function."""
 
     def register(build: Callable[[], bytes]) -> Callable[[], bytes]:
-        add_file(files, format, build.__name__.replace("_", " "), build, outcome, **limits)
+        add_file(registry, format, build.__name__.replace("_", " "), build, outcome, **limits)
         return build
 
     return register
 
 
 def add_file(
-    files: dict[str, HostileFile], format: str, name: str, build: Callable[[], bytes], outcome: str, **limits: Any
+    registry: dict[str, HostileFile], format: str, name: str, build: Callable[[], bytes], outcome: str, **limits: Any
 ) -> None:
-    assert f"{format}: {name}" not in files
-    files[f"{format}: {name}"] = HostileFile(format=format, build=build, outcome=outcome, changed_limits=limits)
+    assert f"{format}: {name}" not in registry
+    registry[f"{format}: {name}"] = HostileFile(format=format, build=build, outcome=outcome, changed_limits=limits)

@@ -30,35 +30,35 @@ QUADRATIC_BLOWUP = b"<!DOCTYPE x [<!ENTITY b '%b'><!ENTITY a9 '%b'>]>" % (b"x" *
 MARKER = b"kept"
 
 
-def main_content(format: str, prolog: bytes, words: bytes) -> bytes:
-    """The main entry of the sample, with `prolog` before its root element and `words` in its text."""
+def main_content(format: str, prolog: bytes, new_text: bytes) -> bytes:
+    """The main entry of the sample, with `prolog` before its root element and `new_text` as part of its text."""
     with zipfile.ZipFile(BytesIO(SAMPLE_FILES[format])) as file:
         content = file.read(MAIN_PARTS[format])
     content = content[content.index(b"?>") + 2 :] if content.startswith(b"<?xml") else content
-    existing = {"docx": b"They see.", "pptx": b"Faster answers", "xlsx": b"Riga", "odt": b"Call us"}[format]
-    assert existing in content
-    return b'<?xml version="1.0" encoding="UTF-8"?>' + prolog + content.replace(existing, words)
+    sample_text = {"docx": b"They see.", "pptx": b"Faster answers", "xlsx": b"Riga", "odt": b"Call us"}[format]
+    assert sample_text in content
+    return b'<?xml version="1.0" encoding="UTF-8"?>' + prolog + content.replace(sample_text, new_text)
 
 
-def with_main_content(format: str, prolog: bytes, words: bytes) -> bytes:
-    return changed_archive(SAMPLE_FILES[format], {MAIN_PARTS[format]: main_content(format, prolog, words)})
+def with_main_content(format: str, prolog: bytes, new_text: bytes) -> bytes:
+    return changed_archive(SAMPLE_FILES[format], {MAIN_PARTS[format]: main_content(format, prolog, new_text)})
 
 
 for format in MAIN_PARTS:
     for name, prolog in {
         "billion laughs": BILLION_LAUGHS,
-        "entity of a file": EXTERNAL_ENTITY,
+        "external entity": EXTERNAL_ENTITY,
         "external DTD": EXTERNAL_DTD,
         "parameter entity": PARAMETER_ENTITY,
         "quadratic blow up": QUADRATIC_BLOWUP,
     }.items():
         build = partial(with_main_content, format, prolog, MARKER + b"&a9;")
         add_file(ARCHIVES, format, name, build, "text|damaged|limit_.*")
-    bomb = partial(with_main_content, format, b"", b" " * 12 * MB)
-    add_file(ARCHIVES, format, "bomb by ratio", bomb, "limit_archive")
-    add_file(ARCHIVES, format, "bomb by size", bomb, "limit_archive", archive_bytes=4 * MB, archive_ratio=10**6)
-    cut_file = partial(lambda format: SAMPLE_FILES[format][: len(SAMPLE_FILES[format]) // 2], format)
-    add_file(ARCHIVES, format, "cut in half", cut_file, "damaged")
+    build_bomb = partial(with_main_content, format, b"", b" " * 12 * MB)
+    add_file(ARCHIVES, format, "bomb by ratio", build_bomb, "limit_archive")
+    add_file(ARCHIVES, format, "bomb by size", build_bomb, "limit_archive", archive_bytes=4 * MB, archive_ratio=10**6)
+    build_truncated = partial(lambda format: SAMPLE_FILES[format][: len(SAMPLE_FILES[format]) // 2], format)
+    add_file(ARCHIVES, format, "cut in half", build_truncated, "damaged")
 
 
 def zip_of(entries: Sequence[tuple[zipfile.ZipInfo | str, bytes]], method: int = zipfile.ZIP_DEFLATED) -> bytes:
@@ -71,16 +71,16 @@ def zip_of(entries: Sequence[tuple[zipfile.ZipInfo | str, bytes]], method: int =
 
 def with_patched_headers(archive: bytes, name: str, *, local: dict[int, bytes], central: dict[int, bytes]) -> bytes:
     """The archive with bytes replaced at these offsets in the headers of an entry."""
-    patched_bytes = bytearray(archive)
+    patched_archive = bytearray(archive)
     with zipfile.ZipFile(BytesIO(archive)) as file:
-        offset = file.getinfo(name).header_offset
-        directory = file.start_dir
+        local_offset = file.getinfo(name).header_offset
+        directory_offset = file.start_dir
     for position, value in local.items():
-        patched_bytes[offset + position : offset + position + len(value)] = value
-    result = archive.index(name.encode(), directory) - 46
+        patched_archive[local_offset + position : local_offset + position + len(value)] = value
+    central_offset = archive.index(name.encode(), directory_offset) - 46
     for position, value in central.items():
-        patched_bytes[result + position : result + position + len(value)] = value
-    return bytes(patched_bytes)
+        patched_archive[central_offset + position : central_offset + position + len(value)] = value
+    return bytes(patched_archive)
 
 
 @hostile_file(ARCHIVES, "docx", "limit_archive")
@@ -90,8 +90,8 @@ def with_3000_entries() -> bytes:
 
 @hostile_file(ARCHIVES, "docx", "text")
 def nested_bombs_that_are_never_read() -> bytes:
-    inner = zip_of([("bomb", b"\0" * 40 * MB)])
-    return changed_archive(docx_file(), {}, additions={"word/embeddings/a.zip": zip_of([("b.zip", inner)])})
+    inner_archive = zip_of([("bomb", b"\0" * 40 * MB)])
+    return changed_archive(docx_file(), {}, additions={"word/embeddings/a.zip": zip_of([("b.zip", inner_archive)])})
 
 
 @hostile_file(ARCHIVES, "docx", "damaged")
@@ -123,13 +123,13 @@ def overlapping_entries() -> bytes:
     """One megabyte of content that is listed 300 times."""
     archive = changed_archive(docx_file(), {}, additions={"word/media/a.png": b"x" * MB})
     with zipfile.ZipFile(BytesIO(archive)) as file:
-        start = file.start_dir
-        count = len(file.infolist())
-    directory, end_record = archive[start : archive.rindex(b"PK\5\6")], archive[archive.rindex(b"PK\5\6") :]
+        directory_start = file.start_dir
+        entry_count = len(file.infolist())
+    directory, end_record = archive[directory_start : archive.rindex(b"PK\5\6")], archive[archive.rindex(b"PK\5\6") :]
     last_entry = directory[directory.rindex(b"PK\1\2") :]
     many_entries = directory + b"".join(last_entry.replace(b"a.png", b"%05d" % number) for number in range(300))
-    total = struct.pack("<HHLL", count + 300, count + 300, len(many_entries), start)
-    return archive[:start] + many_entries + end_record[:8] + total + end_record[20:]
+    totals = struct.pack("<HHLL", entry_count + 300, entry_count + 300, len(many_entries), directory_start)
+    return archive[:directory_start] + many_entries + end_record[:8] + totals + end_record[20:]
 
 
 @hostile_file(ARCHIVES, "docx", "text")
@@ -194,19 +194,19 @@ def elements_100000_deep() -> bytes:
 
 @hostile_file(ARCHIVES, "docx", "damaged|text", archive_ratio=10**6)
 def word_of_11_megabytes() -> bytes:
-    word = b"<w:document %b><w:body><w:p><w:r><w:t>%b</w:t></w:r></w:p></w:body></w:document>"
-    return changed_archive(docx_file(), {"word/document.xml": word % (WORD_NAMESPACE, b"x" * 11 * MB)})
+    document_template = b"<w:document %b><w:body><w:p><w:r><w:t>%b</w:t></w:r></w:p></w:body></w:document>"
+    return changed_archive(docx_file(), {"word/document.xml": document_template % (WORD_NAMESPACE, b"x" * 11 * MB)})
 
 
 @hostile_file(ARCHIVES, "docx", "text|damaged")
 def remote_template() -> bytes:
-    relations = (
+    relationships = (
         b'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" '
         b'Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/attachedTemplate" '
         b'Target="http://127.0.0.1:9/x.dotm" TargetMode="External"/></Relationships>'
     )
     return changed_archive(
-        docx_file(), {"word/_rels/settings.xml.rels": relations}, additions={"word/_rels/more.rels": relations}
+        docx_file(), {"word/_rels/settings.xml.rels": relationships}, additions={"word/_rels/more.rels": relationships}
     )
 
 
@@ -255,12 +255,10 @@ def missing_shared_strings() -> bytes:
 
 @hostile_file(ARCHIVES, "odt", "damaged|text")
 def sections_10000_deep() -> bytes:
-    with_sections = main_content("odt", b"", b"kept")
-    offset = with_sections.index(b"<text:h ")
+    content = main_content("odt", b"", b"kept")
+    offset = content.index(b"<text:h ")
     nested_sections = b'<text:section text:name="a">' * 10_000 + b"</text:section>" * 10_000
-    return changed_archive(
-        SAMPLE_FILES["odt"], {"content.xml": with_sections[:offset] + nested_sections + with_sections[offset:]}
-    )
+    return changed_archive(SAMPLE_FILES["odt"], {"content.xml": content[:offset] + nested_sections + content[offset:]})
 
 
 @hostile_file(ARCHIVES, "odt", "text")
@@ -272,11 +270,11 @@ def billion_spaces() -> bytes:
 @hostile_file(ARCHIVES, "odt", "encrypted")
 def manifest_with_encryption() -> bytes:
     manifest = dict(entries_of(SAMPLE_FILES["odt"]))["META-INF/manifest.xml"]
-    lock = b'<manifest:encryption-data manifest:checksum="x"/></manifest:file-entry></manifest:manifest>'
+    element = b'<manifest:encryption-data manifest:checksum="x"/></manifest:file-entry></manifest:manifest>'
     entry = b'<manifest:file-entry manifest:media-type="text/xml" manifest:full-path="x">'
     return changed_archive(
         SAMPLE_FILES["odt"],
-        {"META-INF/manifest.xml": manifest.replace(b"</manifest:manifest>", entry + lock), "content.xml": b"\1\2\3"},
+        {"META-INF/manifest.xml": manifest.replace(b"</manifest:manifest>", entry + element), "content.xml": b"\1\2\3"},
     )
 
 
@@ -284,8 +282,8 @@ def manifest_with_encryption() -> bytes:
 def groups_3000_deep() -> bytes:
     content = main_content("pptx", b"", b"kept")
     offset = content.index(b"<p:sp>")
-    group = b'<p:grpSp><p:nvGrpSpPr><p:cNvPr id="9" name="g"/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr/>'
-    nested_groups = group * 3000 + b"</p:grpSp>" * 3000
+    group_start = b'<p:grpSp><p:nvGrpSpPr><p:cNvPr id="9" name="g"/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr/>'
+    nested_groups = group_start * 3000 + b"</p:grpSp>" * 3000
     return changed_archive(
         SAMPLE_FILES["pptx"], {MAIN_PARTS["pptx"]: content[:offset] + nested_groups + content[offset:]}
     )

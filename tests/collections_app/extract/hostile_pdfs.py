@@ -7,7 +7,7 @@ from io import BytesIO
 import pypdf
 
 from tests.collections_app.extract.hostile import PDFS, add_file, hostile_file
-from tests.collections_app.extract.samples import SAMPLE_FILES, pdf, pdf_of, pdf_stream
+from tests.collections_app.extract.samples import SAMPLE_FILES, pdf_file, pdf_of, pdf_stream
 
 MB = 1024 * 1024
 CATALOGUE = b"<</Type/Catalog/Pages 2 0 R>>"
@@ -25,9 +25,9 @@ def one_page(
 
 
 def deflated_bomb(megabytes: int) -> bytes:
-    """Deflated spaces of this many megabytes, computed from a single block."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    block = packer.compress(b" " * MB) + packer.flush(zlib.Z_FULL_FLUSH)
+    """Spaces that inflate to this many megabytes, compressed from a single block."""
+    compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
+    block = compressor.compress(b" " * MB) + compressor.flush(zlib.Z_FULL_FLUSH)
     return b"\x78\xda" + block * megabytes + b"\3\0" + b"\0" * 4
 
 
@@ -115,21 +115,21 @@ def document_without_pages() -> bytes:
     return pdf_of([CATALOGUE, b"<</Type/Pages/Count 0/Kids[]>>"])
 
 
-def encrypted(user: str, owner: str) -> bytes:
+def encrypted_pdf(user_password: str, owner_password: str) -> bytes:
     writer = pypdf.PdfWriter(clone_from=BytesIO(SAMPLE_FILES["pdf"]))
-    writer.encrypt(user, owner, algorithm="RC4-128")
+    writer.encrypt(user_password, owner_password, algorithm="RC4-128")
     file = BytesIO()
     writer.write(file)
     return file.getvalue()
 
 
-add_file(PDFS, "pdf", "a password", partial(encrypted, "secret", "secret"), "encrypted")
-add_file(PDFS, "pdf", "a password for changing it", partial(encrypted, "", "secret"), "text")
+add_file(PDFS, "pdf", "a password", partial(encrypted_pdf, "secret", "secret"), "encrypted")
+add_file(PDFS, "pdf", "a password for changing it", partial(encrypted_pdf, "", "secret"), "text")
 
 
 @hostile_file(PDFS, "pdf", "encrypted|damaged")
 def unknown_encryption() -> bytes:
-    return pdf(["kept"], trailer={b"Encrypt": b"<</Filter/Strange/V 99/R 99/O(x)/U(x)/P 0>>", b"ID": b"[(a)(a)]"})
+    return pdf_file(["kept"], trailer={b"Encrypt": b"<</Filter/Strange/V 99/R 99/O(x)/U(x)/P 0>>", b"ID": b"[(a)(a)]"})
 
 
 @hostile_file(PDFS, "pdf", "text|damaged|limit_.*", memory_bytes=400 * MB)
@@ -167,13 +167,13 @@ def huge_image() -> bytes:
 
 @hostile_file(PDFS, "pdf", "text|damaged")
 def jbig2_image() -> bytes:
-    kind = b"/Filter/JBIG2Decode/Type/XObject/Subtype/Image/Width 60000/Height 60000/BitsPerComponent 1"
-    image = pdf_stream(b"\x97JB2\r\n\x1a\n" + b"\xff" * 500, kind + b"/ColorSpace/DeviceGray")
+    image_entries = b"/Filter/JBIG2Decode/Type/XObject/Subtype/Image/Width 60000/Height 60000/BitsPerComponent 1"
+    image = pdf_stream(b"\x97JB2\r\n\x1a\n" + b"\xff" * 500, image_entries + b"/ColorSpace/DeviceGray")
     return one_page(image, content=pdf_stream(PAGE_CONTENT + b" /I Do"), resources=b"/XObject<</I 6 0 R>>")
 
 
 for media_box in (b"0 0 1e30 1e30", b"-1e9 -1e9 1e9 1e9", b"0 0 0 0", b"a b c d", b"1 0 0 1 0 0 0"):
-    add_file(PDFS, "pdf", f"a page of {media_box.decode()}", partial(pdf, ["kept"], media_box=media_box), "text")
+    add_file(PDFS, "pdf", f"a page of {media_box.decode()}", partial(pdf_file, ["kept"], media_box=media_box), "text")
 
 
 @hostile_file(PDFS, "pdf", "text|damaged|limit_.*", memory_bytes=250 * MB)
@@ -212,28 +212,28 @@ def encoding_with_a_path() -> bytes:
 
 @hostile_file(PDFS, "pdf", "text|damaged|limit_.*")
 def circular_xref() -> bytes:
-    file = pdf(["kept"])
+    file = pdf_file(["kept"])
     return file.replace(b"trailer<<", b"trailer<</Prev %d" % file.rindex(b"xref\n0"))
 
 
 @hostile_file(PDFS, "pdf", "text|damaged|limit_.*")
 def size_of_two_billion() -> bytes:
-    return pdf(["kept"]).replace(b"/Size ", b"/Size 200000000").replace(b"xref\n0 ", b"xref\n0 200000000")
+    return pdf_file(["kept"]).replace(b"/Size ", b"/Size 200000000").replace(b"xref\n0 ", b"xref\n0 200000000")
 
 
 @hostile_file(PDFS, "pdf", "text")
 def scripts_and_launch_actions() -> bytes:
-    action = (
+    catalogue_with_actions = (
         b"<</Type/Catalog/Pages 2 0 R/OpenAction<</S/Launch/F(/bin/sh)>>/AA<</WC<</S/JavaScript/JS(app.alert(1))>>>>>>"
     )
-    return pdf(["kept"]).replace(CATALOGUE, action)
+    return pdf_file(["kept"]).replace(CATALOGUE, catalogue_with_actions)
 
 
 @hostile_file(PDFS, "pdf", "text|damaged")
 def stream_longer_than_the_file() -> bytes:
-    return pdf(["kept"]).replace(b"<</Length ", b"<</Length 99999999")
+    return pdf_file(["kept"]).replace(b"<</Length ", b"<</Length 99999999")
 
 
 @hostile_file(PDFS, "pdf", "limit_characters", max_characters=1000)
 def more_text_than_allowed() -> bytes:
-    return pdf(["many words " * 8] * 50)
+    return pdf_file(["many words " * 8] * 50)

@@ -14,7 +14,9 @@ from odf.opendocument import OpenDocumentText
 LOREM = "The quick brown fox jumps over the lazy dog near the bank of the river while nobody looks. "
 
 
-def pdf(pages: list[str], *, trailer: dict[bytes, bytes] | None = None, media_box: bytes = b"0 0 612 792") -> bytes:
+def pdf_file(
+    pages: list[str], *, trailer: dict[bytes, bytes] | None = None, media_box: bytes = b"0 0 612 792"
+) -> bytes:
     """A PDF with one page for each text."""
     objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"", b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
     kids = []
@@ -46,14 +48,14 @@ def pdf_of(objects: list[bytes], trailer: dict[bytes, bytes] | None = None) -> b
     for number, content in enumerate(objects, 1):
         offsets.append(len(document))
         document += b"%d 0 obj\n%b\nendobj\n" % (number, content)
-    start = len(document)
+    xref_offset = len(document)
     document += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
     document += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     trailer_entries = b"".join(b"/%b %b" % pair for pair in (trailer or {}).items())
     document += b"trailer<</Size %d/Root 1 0 R%b>>\nstartxref\n%d\n%%%%EOF\n" % (
         len(objects) + 1,
         trailer_entries,
-        start,
+        xref_offset,
     )
     return bytes(document)
 
@@ -71,9 +73,9 @@ def docx_file() -> bytes:
     document.add_heading("Printers", 1)
     document.add_paragraph("Before anything else, plug it in.").runs[0].font.size = Pt(12)
     document.add_heading("Paper", 2)
-    grid = document.add_table(rows=2, cols=2)
+    paper_table = document.add_table(rows=2, cols=2)
     for index, word in enumerate(("Tray", "Size", "Two", "A4")):
-        grid.cell(index // 2, index % 2).text = word
+        paper_table.cell(index // 2, index % 2).text = word
     document.add_paragraph("Пожалуйста, не забывайте бумагу.")
     document.add_heading("Scanners", 1)
     document.add_paragraph("They see.")
@@ -81,28 +83,28 @@ def docx_file() -> bytes:
 
 
 def pptx_file() -> bytes:
-    deck = pptx.Presentation()
-    for title, words, note in (("Goals", "Faster answers", "Say it slowly"), ("Plan", "Buy\nBuild", "")):
-        slide = deck.slides.add_slide(deck.slide_layouts[1])
+    presentation = pptx.Presentation()
+    for title, body, notes in (("Goals", "Faster answers", "Say it slowly"), ("Plan", "Buy\nBuild", "")):
+        slide = presentation.slides.add_slide(presentation.slide_layouts[1])
         slide.shapes.title.text = title
-        slide.placeholders[1].text = words
-        if note:
-            slide.notes_slide.notes_text_frame.text = note
-    grid = deck.slides[1].shapes.add_table(1, 2, 0, 0, 100, 100).table
-    grid.cell(0, 0).text, grid.cell(0, 1).text = "Cost", "12"
-    return saved_bytes(deck.save)
+        slide.placeholders[1].text = body
+        if notes:
+            slide.notes_slide.notes_text_frame.text = notes
+    cost_table = presentation.slides[1].shapes.add_table(1, 2, 0, 0, 100, 100).table
+    cost_table.cell(0, 0).text, cost_table.cell(0, 1).text = "Cost", "12"
+    return saved_bytes(presentation.save)
 
 
 def xlsx_file(rows: int = 2) -> bytes:
-    book = openpyxl.Workbook()
-    people = book.active
-    people.title = "People"
-    people.append(["Name", "City", "Age"])
+    workbook = openpyxl.Workbook()
+    people_sheet = workbook.active
+    people_sheet.title = "People"
+    people_sheet.append(["Name", "City", "Age"])
     for number in range(rows):
-        people.append([("Ann", "Bob")[number % 2], "Riga", 41.0 + number])
-    second_sheet = book.create_sheet("Stock & more")
-    second_sheet.append([7, "screws", True])
-    return saved_bytes(book.save)
+        people_sheet.append([("Ann", "Bob")[number % 2], "Riga", 41.0 + number])
+    stock_sheet = workbook.create_sheet("Stock & more")
+    stock_sheet.append([7, "screws", True])
+    return saved_bytes(workbook.save)
 
 
 def odt_file() -> bytes:
@@ -113,20 +115,20 @@ def odt_file() -> bytes:
     paragraph.addText("thirty days.")
     document.text.addElement(paragraph)
     document.text.addElement(text.H(outlinelevel=2, text="Sick leave"))
-    items = text.List()
+    bullet_list = text.List()
     for word in ("Call us", "Sleep"):
         item = text.ListItem()
         item.addElement(text.P(text=word))
-        items.addElement(item)
-    document.text.addElement(items)
-    grid = table.Table(name="t")
+        bullet_list.addElement(item)
+    document.text.addElement(bullet_list)
+    doctor_table = table.Table(name="t")
     row = table.TableRow()
     for word in ("Doctor", "Dr. Who"):
         cell = table.TableCell()
         cell.addElement(text.P(text=word))
         row.addElement(cell)
-    grid.addElement(row)
-    document.text.addElement(grid)
+    doctor_table.addElement(row)
+    document.text.addElement(doctor_table)
     return saved_bytes(document.write)
 
 
@@ -157,7 +159,7 @@ RTF = (
 )
 
 SAMPLE_FILES = {
-    "pdf": pdf(["First page\nof the report", "Second page"]),
+    "pdf": pdf_file(["First page\nof the report", "Second page"]),
     "docx": docx_file(),
     "pptx": pptx_file(),
     "xlsx": xlsx_file(),

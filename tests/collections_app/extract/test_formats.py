@@ -24,7 +24,7 @@ from tests.collections_app.extract.samples import (
     SAMPLE_FILES,
     changed_archive,
     entries_of,
-    pdf,
+    pdf_file,
     saved_bytes,
 )
 
@@ -59,7 +59,7 @@ def extract_text(data: bytes | str, format: str) -> ExtractionResult:
 
 
 @cache
-def sample_texts(format: str) -> ExtractionResult:
+def extract_sample(format: str) -> ExtractionResult:
     return extract_text(SAMPLE_FILES[format], format)
 
 
@@ -69,7 +69,7 @@ def test_every_format_has_an_expected_text():
 
 @pytest.mark.parametrize("format", TEXTS)
 def test_text_of_a_valid_file_is_extracted(format: str):
-    result = sample_texts(format)
+    result = extract_sample(format)
 
     assert result.text == TEXTS[format]
     assert result.warnings == ()
@@ -77,12 +77,12 @@ def test_text_of_a_valid_file_is_extracted(format: str):
 
 @pytest.mark.parametrize("format", SAMPLE_FILES)
 def test_headings_are_at_their_offsets(format: str):
-    result = sample_texts(format)
+    result = extract_sample(format)
 
     assert [heading.path for heading in result.headings] == HEADINGS.get(format, [])
     for heading in result.headings:
-        output = result.text[heading.offset :].removeprefix("Subject: ").lstrip("# ")
-        assert output.startswith(heading.path[-1])
+        text_at_heading = result.text[heading.offset :].removeprefix("Subject: ").lstrip("# ")
+        assert text_at_heading.startswith(heading.path[-1])
 
 
 @pytest.mark.parametrize("format", SAMPLE_FILES)
@@ -97,16 +97,18 @@ def test_each_parser_reads_its_format(format: str):
 
 
 def test_pages_begin_at_their_text():
-    result = extract_text(pdf(["One", "", "Three", ""]), "pdf")
+    result = extract_text(pdf_file(["One", "", "Three", ""]), "pdf")
 
     assert result.page_starts is not None
     assert [result.text[start : start + 5] for start in result.page_starts] == ["One\n\n", "Three", "Three", ""]
-    assert sample_texts("pptx").page_starts == (0, 38)
-    assert sample_texts("docx").page_starts is None
+    assert extract_sample("pptx").page_starts == (0, 38)
+    assert extract_sample("docx").page_starts is None
 
 
 def test_file_without_text_has_pages():  # C23
-    assert extract_text(pdf(["", ""]), "pdf") == ExtractionResult(text="", page_starts=(0, 0), headings=(), warnings=())
+    assert extract_text(pdf_file(["", ""]), "pdf") == ExtractionResult(
+        text="", page_starts=(0, 0), headings=(), warnings=()
+    )
     assert extract_text(saved_bytes(docx.Document().save), "docx").text == ""
     assert extract_text("\n \u200b\u2060 \ufeff\t", "text").text == ""
     assert extract_text("<html><body><script>x()</script></body></html>", "html").text == ""
@@ -114,11 +116,11 @@ def test_file_without_text_has_pages():  # C23
 
 
 def test_html_is_reduced_to_its_article():
-    result = sample_texts("html").text
+    text = extract_sample("html").text
 
-    assert result.startswith("Guide\n\nThe quick") and "Größe." in result
-    assert result.endswith("Kind | Price\nSmall | 5")
-    assert not any(word in result for word in ("Menu", "Imprint", "secret"))
+    assert text.startswith("Guide\n\nThe quick") and "Größe." in text
+    assert text.endswith("Kind | Price\nSmall | 5")
+    assert not any(word in text for word in ("Menu", "Imprint", "secret"))
 
 
 def test_html_without_an_article_yields_all_visible_text():
@@ -134,14 +136,14 @@ def test_declared_encoding_of_a_page_is_used():
 
 def test_docx_text_includes_insertions_links_boxes_and_controls_but_no_deletions():
     document = docx.Document()
-    nested_content = (
+    paragraph_content = (
         "<w:r><w:t>plain </w:t></w:r><w:ins><w:r><w:t>inserted </w:t></w:r></w:ins>"
         "<w:del><w:r><w:delText>deleted </w:delText><w:t>gone </w:t></w:r></w:del>"
         "<w:hyperlink><w:r><w:t>link</w:t><w:tab/></w:r></w:hyperlink>"
         "<w:r><w:txbxContent><w:p><w:r><w:t>boxed</w:t></w:r></w:p></w:txbxContent></w:r>"
     )
     body = document.element.body
-    body.insert(0, parse_xml(f"<w:p {nsdecls('w')}>{nested_content}</w:p>"))
+    body.insert(0, parse_xml(f"<w:p {nsdecls('w')}>{paragraph_content}</w:p>"))
     content_control = "<w:sdtContent><w:p><w:r><w:t>controlled</w:t></w:r></w:p></w:sdtContent>"
     body.insert(1, parse_xml(f"<w:sdt {nsdecls('w')}>{content_control}</w:sdt>"))
 
@@ -149,29 +151,29 @@ def test_docx_text_includes_insertions_links_boxes_and_controls_but_no_deletions
 
 
 def test_rows_without_a_header_have_no_column_names():
-    book = openpyxl.Workbook()
+    workbook = openpyxl.Workbook()
     for row in ([1, 2.5, "x"], [None, None, None], ["2024-05-01", None, 7]):
-        book.active.append(row)
+        workbook.active.append(row)
 
-    assert extract_text(saved_bytes(book.save), "xlsx").text == "Sheet\n\n1 | 2.5 | x\n2024-05-01 | 7"
+    assert extract_text(saved_bytes(workbook.save), "xlsx").text == "Sheet\n\n1 | 2.5 | x\n2024-05-01 | 7"
 
 
 def test_sheet_is_read_to_its_end_regardless_of_its_declared_size():
     sheet = "xl/worksheets/sheet1.xml"
     with zipfile.ZipFile(BytesIO(SAMPLE_FILES["xlsx"])) as file:
         content = file.read(sheet)
-    lying_content = content.replace(b'<dimension ref="A1:C3"', b'<dimension ref="A1:A1"')
-    assert lying_content != content
+    resized = content.replace(b'<dimension ref="A1:C3"', b'<dimension ref="A1:A1"')
+    assert resized != content
 
-    assert extract_text(changed_archive(SAMPLE_FILES["xlsx"], {sheet: lying_content}), "xlsx").text == TEXTS["xlsx"]
+    assert extract_text(changed_archive(SAMPLE_FILES["xlsx"], {sheet: resized}), "xlsx").text == TEXTS["xlsx"]
 
 
-@pytest.mark.parametrize(("delimiter", "ending"), [(",", "\n"), (";", "\r\n"), ("\t", "\n"), ("|", "\r\n")])
-def test_delimiter_of_a_csv_is_detected(delimiter: str, ending: str):
+@pytest.mark.parametrize(("delimiter", "line_ending"), [(",", "\n"), (";", "\r\n"), ("\t", "\n"), ("|", "\r\n")])
+def test_delimiter_of_a_csv_is_detected(delimiter: str, line_ending: str):
     rows = [["Name", "City", "Year"], ["Ann", "Riga", "1999"], ["Bob", "Oslo", "2001"]]
-    file = ending.join(delimiter.join(row) for row in rows)
+    csv_text = line_ending.join(delimiter.join(row) for row in rows)
 
-    assert extract_text(file, "csv").text.split("\n")[1:] == [
+    assert extract_text(csv_text, "csv").text.split("\n")[1:] == [
         "Name: Ann; City: Riga; Year: 1999", "Name: Bob; City: Oslo; Year: 2001",
     ]  # fmt: skip
 
@@ -242,7 +244,7 @@ def test_csv_may_be_in_any_common_encoding():
 
 
 def test_messages_state_the_limits():
-    for format, changes, code in (
+    for format, changed_limits, code in (
         ("pdf", {"max_pages": 1}, "limit_pages"),
         ("pptx", {"max_pages": 1}, "limit_pages"),
         ("xlsx", {"max_cells": 8}, "limit_cells"),
@@ -250,9 +252,9 @@ def test_messages_state_the_limits():
         *[(format, {"max_characters": 10}, "limit_characters") for format in ("pdf", "docx", "html", "text")],
     ):
         with pytest.raises(UnreadableFile) as exc_info:
-            extract(SAMPLE_FILES[format], format, limits_for_tests(**changes))
+            extract(SAMPLE_FILES[format], format, limits_for_tests(**changed_limits))
         assert exc_info.value.code == code, format
-        assert str(*changes.values()) in exc_info.value.message
+        assert str(*changed_limits.values()) in exc_info.value.message
     assert extract(SAMPLE_FILES["csv"], "csv", limits_for_tests(max_cells=8)).text == TEXTS["csv"]
     assert extract(CSV.encode(), "text", limits_for_tests(max_characters=len(CSV))).text == CSV
 
@@ -285,18 +287,18 @@ UNASSIGNED_CHARACTERS = {"a new emoji": "\U0001fae9", "an icon": "\uf8ff"}
 
 @pytest.mark.parametrize("name", UNASSIGNED_CHARACTERS)
 def test_unassigned_characters_are_valid_in_utf_8(name: str):
-    sign = UNASSIGNED_CHARACTERS[name]
-    mail = f"Subject: one\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\nвход {sign}\n"
+    symbol = UNASSIGNED_CHARACTERS[name]
+    mail = f"Subject: one\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\nвход {symbol}\n"
     for byte_order_mark in ("", "\ufeff"):
-        assert extract_text(byte_order_mark + f"日本 {sign}", "text").text == f"日本 {sign}"
-        assert extract_text(byte_order_mark + f"имя;sign\nвход;{sign}\n", "csv").text.endswith(
-            f"имя: вход; sign: {sign}"
+        assert extract_text(byte_order_mark + f"日本 {symbol}", "text").text == f"日本 {symbol}"
+        assert extract_text(byte_order_mark + f"имя;sign\nвход;{symbol}\n", "csv").text.endswith(
+            f"имя: вход; sign: {symbol}"
         )
         assert (
-            f"вход {sign}"
-            in extract_text(byte_order_mark + f"<html><body><p>вход {sign}</p></body></html>", "html").text
+            f"вход {symbol}"
+            in extract_text(byte_order_mark + f"<html><body><p>вход {symbol}</p></body></html>", "html").text
         )
-    assert f"вход {sign}" in extract_text(mail, "eml").text
+    assert f"вход {symbol}" in extract_text(mail, "eml").text
 
 
 def test_control_characters_in_utf_8_are_refused():
@@ -304,16 +306,16 @@ def test_control_characters_in_utf_8_are_refused():
         extract_text("a\1\2\3b", "text")
 
 
-def nested_elements(start: str, end: str, depth: int, content: str = "deepest") -> str:
-    return "".join(f"{start}level {number} " for number in range(depth)) + content + end * depth
+def nested_elements(start_tag: str, end_tag: str, depth: int, content: str = "deepest") -> str:
+    return "".join(f"{start_tag}level {number} " for number in range(depth)) + content + end_tag * depth
 
 
 @pytest.mark.parametrize("depth", [300, 5_000, 50_000])
 @pytest.mark.parametrize("format", ["html", "eml"])
 def test_elements_may_be_nested_to_any_depth_in_html(format: str, depth: int):
     page = f"<html><body>{nested_elements('<div>', '</div>', depth)}<p>after all</p></body></html>"
-    start = "Subject: Hi\nFrom: a@b.example\nContent-Type: text/html\n\n" if format == "eml" else ""
-    result = extract_text(start + page, format)
+    mail_headers = "Subject: Hi\nFrom: a@b.example\nContent-Type: text/html\n\n" if format == "eml" else ""
+    result = extract_text(mail_headers + page, format)
 
     assert f"level {depth - 1} deepest\n\nafter all" in result.text
     assert result.warnings == ()
@@ -327,14 +329,14 @@ def test_article_in_a_deeply_nested_page_is_complete():
     assert LOREM.strip() in result.text and result.text.endswith("level 399 deepest")
 
 
-def docx_of(body: str) -> bytes:
+def docx_with_body(body: str) -> bytes:
     content = f"<w:document {nsdecls('w')}><w:body>{body}</w:body></w:document>"
     return changed_archive(SAMPLE_FILES["docx"], {"word/document.xml": content.encode()})
 
 
 def test_tables_may_be_nested_in_docx():
-    start = "<w:tbl><w:tr><w:tc><w:p><w:r><w:t>level</w:t></w:r></w:p>"
-    result = extract_text(docx_of(start * 200 + "</w:tc></w:tr></w:tbl>" * 200), "docx")
+    table_start = "<w:tbl><w:tr><w:tc><w:p><w:r><w:t>level</w:t></w:r></w:p>"
+    result = extract_text(docx_with_body(table_start * 200 + "</w:tc></w:tr></w:tbl>" * 200), "docx")
 
     assert result.text.count("level") == 200
 
@@ -342,10 +344,10 @@ def test_tables_may_be_nested_in_docx():
 def test_sections_may_be_nested_in_odt():
     section = '<text:section text:name="a">'
     content = dict(entries_of(SAMPLE_FILES["odt"]))["content.xml"].decode()
-    start, body = content.split("<office:text>")
-    inner = body.replace("</office:text>", "</text:section>" * 300 + "</office:text>", 1)
+    head, body = content.split("<office:text>")
+    nested = body.replace("</office:text>", "</text:section>" * 300 + "</office:text>", 1)
     result = extract_text(
-        changed_archive(SAMPLE_FILES["odt"], {"content.xml": f"{start}<office:text>{section * 300}{inner}".encode()}),
+        changed_archive(SAMPLE_FILES["odt"], {"content.xml": f"{head}<office:text>{section * 300}{nested}".encode()}),
         "odt",
     )
 
@@ -353,47 +355,51 @@ def test_sections_may_be_nested_in_odt():
 
 
 def test_file_nested_too_deeply_is_refused_with_the_reason():
-    control = "<w:sdt>" * 3_000, "</w:sdt>" * 3_000
-    group = '<p:grpSp xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main">'
-    deck = dict(entries_of(SAMPLE_FILES["pptx"]))["ppt/slides/slide1.xml"].decode()
-    deck = deck.replace("</p:spTree>", group * 300 + "</p:grpSp>" * 300 + "</p:spTree>")
+    nested_controls = "<w:sdt>" * 3_000 + "</w:sdt>" * 3_000
+    group_start = '<p:grpSp xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main">'
+    slide = dict(entries_of(SAMPLE_FILES["pptx"]))["ppt/slides/slide1.xml"].decode()
+    slide = slide.replace("</p:spTree>", group_start * 300 + "</p:grpSp>" * 300 + "</p:spTree>")
     for data, format in (
-        (docx_of("".join(control)), "docx"),
-        (changed_archive(SAMPLE_FILES["pptx"], {"ppt/slides/slide1.xml": deck.encode()}), "pptx"),
+        (docx_with_body(nested_controls), "docx"),
+        (changed_archive(SAMPLE_FILES["pptx"], {"ppt/slides/slide1.xml": slide.encode()}), "pptx"),
     ):
         with pytest.raises(UnreadableFile, match="nested too deeply"):
             extract_text(data, format)
 
 
-def without_part(archive: bytes, name: str, *, is_named: bool) -> bytes:
-    """The archive without a part; `is_named` keeps the relationships to it."""
+def without_part(archive: bytes, name: str, *, is_referenced: bool) -> bytes:
+    """The archive without a part; `is_referenced` keeps the relationships to it."""
     file = BytesIO()
-    relation = re.compile(rb'<Relationship [^>]*Target="[^"]*%b"[^>]*/>' % name.rpartition("/")[2].encode())
+    relationship = re.compile(rb'<Relationship [^>]*Target="[^"]*%b"[^>]*/>' % name.rpartition("/")[2].encode())
     with zipfile.ZipFile(file, "w") as new_archive:
         for entry, content in entries_of(archive):
             if entry != name:
                 new_archive.writestr(
-                    entry, content if is_named or not entry.endswith(".rels") else relation.sub(b"", content)
+                    entry,
+                    content if is_referenced or not entry.endswith(".rels") else relationship.sub(b"", content),
                 )
     return file.getvalue()
 
 
-@pytest.mark.parametrize("is_named", [False, True], ids=["no relationship", "relationship"])
+@pytest.mark.parametrize("is_referenced", [False, True], ids=["no relationship", "relationship"])
 @pytest.mark.parametrize("format", ["docx", "pptx", "xlsx", "odt"])
-def test_optional_parts_may_be_missing(format: str, is_named: bool):
-    names = ("styles.xml", "settings.xml", "theme1.xml", "core.xml", "app.xml", "meta.xml", "numbering.xml",
+def test_optional_parts_may_be_missing(format: str, is_referenced: bool):
+    optional_names = ("styles.xml", "settings.xml", "theme1.xml", "core.xml", "app.xml", "meta.xml", "numbering.xml",
              "sharedStrings.xml" if format != "xlsx" else "", "webSettings.xml", "fontTable.xml", "presProps.xml",
              "viewProps.xml", "tableStyles.xml", "header1.xml", "printerSettings1.bin", "thumbnail.jpeg")  # fmt: skip
-    optional_parts = [name for name, _ in entries_of(SAMPLE_FILES[format]) if name.rpartition("/")[2] in names]
+    optional_parts = [name for name, _ in entries_of(SAMPLE_FILES[format]) if name.rpartition("/")[2] in optional_names]
     assert len(optional_parts) >= 2
     for name in optional_parts:
         assert (
-            extract_text(without_part(SAMPLE_FILES[format], name, is_named=is_named), format).text == TEXTS[format]
+            extract_text(without_part(SAMPLE_FILES[format], name, is_referenced=is_referenced), format).text
+            == TEXTS[format]
         ), name
 
 
 def test_without_styles_a_docx_has_no_headings():
-    assert extract_text(without_part(SAMPLE_FILES["docx"], "word/styles.xml", is_named=False), "docx").headings == ()
+    assert (
+        extract_text(without_part(SAMPLE_FILES["docx"], "word/styles.xml", is_referenced=False), "docx").headings == ()
+    )
 
 
 @pytest.mark.parametrize("header", ["Subject", "To", "X-Filter", "Received", "References", "Content-Type"])

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.collections_app.extract.limits import limits_for_tests, outcome_of
-from tests.collections_app.extract.samples import SAMPLE_FILES, changed_archive, entries_of, pdf
+from tests.collections_app.extract.samples import SAMPLE_FILES, changed_archive, entries_of, pdf_file
 
 EXPECTED_CODES = {
     "damaged",
@@ -22,10 +22,10 @@ FEW_SEEDS, MANY_SEEDS = range(10), range(10, 300)
 
 
 def with_flipped_bytes(data: bytes, rng: random.Random) -> bytes:
-    flipped_bytes = bytearray(data)
+    flipped_data = bytearray(data)
     for _ in range(rng.choice((1, 4, 32))):
-        flipped_bytes[rng.randrange(len(flipped_bytes))] ^= 1 << rng.randrange(8)
-    return bytes(flipped_bytes)
+        flipped_data[rng.randrange(len(flipped_data))] ^= 1 << rng.randrange(8)
+    return bytes(flipped_data)
 
 
 def with_moved_piece(data: bytes, rng: random.Random) -> bytes:
@@ -48,13 +48,13 @@ def assert_reading_ends(data: bytes, format: str) -> None:
     assert outcome_of(data, format, limits_for_tests(cpu_s=4, wall_s=10.0)) in EXPECTED_CODES | {"text"}
 
 
-def test_flipping_changes_files():
+def test_flipped_bytes_change_files():
     assert len({with_flipped_bytes(SAMPLE_FILES["pdf"], random.Random(seed)) for seed in FEW_SEEDS}) > 5
 
 
 @pytest.mark.parametrize("seed", FEW_SEEDS)
 def test_reading_a_corrupted_pdf_ends(seed: int):  # C20 C21
-    assert_reading_ends(corrupt_data(pdf(["First page of many words", "Second"]), random.Random(seed)), "pdf")
+    assert_reading_ends(corrupt_data(pdf_file(["First page of many words", "Second"]), random.Random(seed)), "pdf")
 
 
 @pytest.mark.parametrize("seed", FEW_SEEDS)

@@ -38,20 +38,20 @@ class OutcomePool:
 def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OutcomePool]:
     """Checks at the end that no additional processes, descriptors or temporary files are left."""
     items: list[Any] = request.session.items
-    names = [item.callspec.params["name"] for item in items if is_hostile(item)]
+    names = [item.callspec.params["name"] for item in items if is_hostile_file_test(item)]
     process = psutil.Process()
-    descriptors, children = process.num_fds(), {child.pid for child in process.children()}
+    descriptor_count, child_pids = process.num_fds(), {child.pid for child in process.children()}
     folder = tmp_path_factory.mktemp("temporary")
     with patch.object(tempfile, "tempdir", str(folder)):
         pool = OutcomePool(names)
         yield pool
         pool.executor.shutdown(cancel_futures=True)
-    assert {child.pid for child in process.children()} <= children
-    assert process.num_fds() <= descriptors
+    assert {child.pid for child in process.children()} <= child_pids
+    assert process.num_fds() <= descriptor_count
     assert list(folder.iterdir()) == []
 
 
-def is_hostile(item: Any) -> bool:
+def is_hostile_file_test(item: Any) -> bool:
     return bool(getattr(item, "originalname", "") == test_hostile_file_ends_within_its_limits.__name__)
 
 
@@ -82,7 +82,7 @@ def test_hostile_file_ends_within_the_limits_of_production(name: str):  # C17 C2
 
 def test_no_hostile_file_includes_a_local_file():  # C19
     """Files whose entities refer to a local file are read without the content of that file."""
-    for name in ("docx: entity of a file", "pptx: entity of a file", "html: SVG with entities"):
+    for name in ("docx: external entity", "pptx: external entity", "html: SVG with entities"):
         result = extract(CASES[name].build(), CASES[name].format, limits_for_tests())
 
         assert "kept" in result.text
@@ -96,5 +96,5 @@ def test_bombs_exceed_the_limits():  # C17
         extract(bomb.build(), "docx", limits_for_tests())
     assert exc_info.value.code == "limit_archive"
 
-    limits = limits_for_tests(archive_ratio=10**6, archive_bytes=100 * 1024 * 1024)
-    assert extract(bomb.build(), "docx", limits).text.startswith("Printers")
+    higher_limits = limits_for_tests(archive_ratio=10**6, archive_bytes=100 * 1024 * 1024)
+    assert extract(bomb.build(), "docx", higher_limits).text.startswith("Printers")

@@ -30,9 +30,9 @@ MEDIA_TYPES = {
 }
 
 
-def refusal_message(content: bytes, name: str, declared: str = "") -> str:
+def refusal_message(content: bytes, name: str, declared_type: str = "") -> str:
     with pytest.raises(UnsupportedMediaType) as exc_info:
-        recognize_format(content, name, declared)
+        recognize_format(content, name, declared_type)
     assert exc_info.value.status == 415
     return exc_info.value.message
 
@@ -49,8 +49,8 @@ def test_every_format_has_a_sample_and_a_media_type():
 def test_valid_file_is_recognized(format: str):
     data, name = SAMPLE_FILES[format], FILENAMES[format]
 
-    for declared in (MEDIA_TYPES[format], "", "application/octet-stream", "text/plain"):
-        assert recognize_format(data, name, declared) == format
+    for declared_type in (MEDIA_TYPES[format], "", "application/octet-stream", "text/plain"):
+        assert recognize_format(data, name, declared_type) == format
     assert recognize_format(data, name.upper()) == format
     assert recognize_format(data[: 64 * 1024], name) == format
     assert recognize_format(data, "", MEDIA_TYPES[format]) == format
@@ -64,9 +64,9 @@ def test_file_without_a_name_is_recognized_by_its_content(format: str):
 @pytest.mark.parametrize("format", SAMPLE_FILES)
 @pytest.mark.parametrize("other_format", SAMPLE_FILES)
 def test_file_named_like_another_format_is_refused(format: str, other_format: str):  # C16
-    is_text = {format, other_format} <= TEXT_FORMATS and format != "html"
-    is_mail_as_text = format == "eml" and "eml" in FORMATS[other_format].content_kinds
-    if format == other_format or is_text or is_mail_as_text:
+    are_text_formats = {format, other_format} <= TEXT_FORMATS and format != "html"
+    is_mail_named_as_text = format == "eml" and "eml" in FORMATS[other_format].content_kinds
+    if format == other_format or are_text_formats or is_mail_named_as_text:
         assert recognize_format(SAMPLE_FILES[format], FILENAMES[other_format]) == other_format
     else:
         assert f"has the extension .{FILENAMES[other_format].partition('.')[2]}, but its content is" in refusal_message(
@@ -76,8 +76,8 @@ def test_file_named_like_another_format_is_refused(format: str, other_format: st
 
 @pytest.mark.parametrize("format", SAMPLE_FILES)
 def test_declared_type_that_disagrees_is_refused(format: str):  # C16
-    for declared in ("image/png", "application/x-msdownload", MEDIA_TYPES["pdf" if format != "pdf" else "html"]):
-        assert "declared as" in refusal_message(SAMPLE_FILES[format], FILENAMES[format], declared)
+    for declared_type in ("image/png", "application/x-msdownload", MEDIA_TYPES["pdf" if format != "pdf" else "html"]):
+        assert "declared as" in refusal_message(SAMPLE_FILES[format], FILENAMES[format], declared_type)
 
 
 def test_html_named_pdf_is_refused():  # C16
@@ -121,24 +121,24 @@ def test_archives_are_distinguished_by_their_content():  # C16
 OTHER_FORMATS = {
     "a program": (b"\x7fELF\x02\x01\x01" + bytes(range(256)) * 8, "a.txt"),
     "a picture": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + random.Random(1).randbytes(3000), "a.txt"),
-    "rubbish": (random.Random(2).randbytes(5000), "a.md"),
-    "rubbish without NUL": (random.Random(3).randbytes(5000).replace(b"\0", b""), "a.csv"),
+    "random bytes": (random.Random(2).randbytes(5000), "a.md"),
+    "random bytes without NUL": (random.Random(3).randbytes(5000).replace(b"\0", b""), "a.csv"),
     "an old Word file": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 500, "a.docx"),
     "an archive": (b"PK\x03\x04" + b"\0" * 100, "a.docx"),
     "a name that is not accepted": (b"hello", "a.exe"),
     "two extensions": (b"hello", "a.txt.exe"),
-    "rubbish without a name": (random.Random(4).randbytes(5000), ""),
-    "text that is no mail": (b"hello\nworld\n", "a.eml"),
-    "text that is no RTF": (b"hello", "a.rtf"),
+    "random bytes without a name": (random.Random(4).randbytes(5000), ""),
+    "text that is not an email": (b"hello\nworld\n", "a.eml"),
+    "text that is not RTF": (b"hello", "a.rtf"),
     "bytes before a PDF": (b"GIF89a\0\0" + SAMPLE_FILES["pdf"], "a.pdf"),
 }
 
 
 @pytest.mark.parametrize("name", OTHER_FORMATS)
 def test_other_formats_are_refused(name: str):  # C16
-    text = refusal_message(*OTHER_FORMATS[name])
+    message = refusal_message(*OTHER_FORMATS[name])
 
-    assert text.endswith(".") and "\0" not in text
+    assert message.endswith(".") and "\0" not in message
 
 
 def test_text_is_recognized_in_other_encodings():
@@ -171,24 +171,24 @@ def test_comments_before_the_first_tag_are_read_in_linear_time(name: str):
     assert time.process_time() - started_at < 1
 
 
-def zip_directory(entries: int, *, name: str = "{}", is_large: bool = False) -> bytes:
+def zip_with_entries(entry_count: int, *, name: str = "{}", is_zip64: bool = False) -> bytes:
     file = BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        for number in range(entries):
+        for number in range(entry_count):
             archive.writestr(name.format(number), b"")
-    if not is_large:
+    if not is_zip64:
         return file.getvalue()
     # As in archives over 4 GB, a separate record has the position and length of the directory.
     data, end_record = file.getvalue()[:-22], file.getvalue()[-22:]
     *_, size, offset, _ = struct.unpack("<4s4H2LH", end_record)
-    record = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, entries, entries, size, offset)
-    return data + record + struct.pack("<4sLQL", b"PK\x06\x07", 0, len(data), 1) + end_record[:12] + b"\0" * 10
+    zip64_record = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, entry_count, entry_count, size, offset)
+    return data + zip64_record + struct.pack("<4sLQL", b"PK\x06\x07", 0, len(data), 1) + end_record[:12] + b"\0" * 10
 
 
 ARCHIVES_WITH_MANY_ENTRIES = {
-    "too many entries": zip_directory(2001),
-    "too long a list": zip_directory(300, name="{}" + "x" * 4000),
-    "too long a list, in the other record": zip_directory(300, name="{}" + "x" * 4000, is_large=True),
+    "too many entries": zip_with_entries(2001),
+    "a list that is too long": zip_with_entries(300, name="{}" + "x" * 4000),
+    "a list that is too long, in the zip64 record": zip_with_entries(300, name="{}" + "x" * 4000, is_zip64=True),
 }
 
 

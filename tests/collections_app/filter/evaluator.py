@@ -1,4 +1,4 @@
-"""Evaluates filters in plain Python; the law tests compare the results with those of the SQL."""
+"""Evaluates filters in plain Python; the tests compare the results with those of the SQL."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ def _factor_holds(factor: Condition | SubQuery, metadata: dict[str, Any]) -> boo
 
 
 def condition_holds(condition: Condition, metadata: dict[str, Any]) -> bool:
-    name = condition.operator
-    if name in NEGATIONS:
-        return not _holds_without_negation(str(OPERATORS[name].complement), condition, metadata)
-    return _holds_without_negation(name, condition, metadata)
+    operator = condition.operator
+    if operator in NEGATIONS:
+        return not _holds_without_negation(str(OPERATORS[operator].complement), condition, metadata)
+    return _holds_without_negation(operator, condition, metadata)
 
 
 def values_at_path(metadata: Any, path: Path) -> list[Any]:
     """Returns the values at the path, including those in objects within arrays; an array yields its items."""
-    result = [metadata]
+    values = [metadata]
     for name in path:
-        result = [item[name] for item in _flattened_items(result) if isinstance(item, dict) and name in item]
-    return _flattened_items(result)
+        values = [item[name] for item in _flattened_items(values) if isinstance(item, dict) and name in item]
+    return _flattened_items(values)
 
 
 def _flattened_items(values: list[Any]) -> list[Any]:
@@ -98,10 +98,10 @@ def as_time(value: Any) -> datetime | None:
     if not isinstance(value, str) or not TIME_PATTERN.fullmatch(value):
         return None
     try:
-        result = datetime.fromisoformat(value)
+        time = datetime.fromisoformat(value)
     except ValueError:
         return None
-    return result.astimezone(UTC) if result.tzinfo else result.replace(tzinfo=UTC)
+    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def as_text(value: Any) -> str | None:
@@ -128,17 +128,17 @@ def equals(value: Any, operand: Any, kind: str) -> bool:
     return isinstance(value, str) and value.lower() == operand.lower()
 
 
-def compares_as(value: Any, operator: str, operand: Any, kind: str) -> bool:
+def satisfies_order(value: Any, operator: str, operand: Any, kind: str) -> bool:
     if kind == "number":
-        left: Any = as_number(value)
-        right: Any = Decimal(operand)
+        key: Any = as_number(value)
+        bound: Any = Decimal(operand)
     elif kind == "time":
-        left, right = to_second(as_time(value)), to_second(read_instant(operand))
+        key, bound = (to_second(as_time(value)), to_second(read_instant(operand)))
     else:
-        left, right = (value.lower() if isinstance(value, str) else None), operand.lower()
-    if left is None:
+        key, bound = (value.lower() if isinstance(value, str) else None), operand.lower()
+    if key is None:
         return False
-    return bool({">": left > right, "<": left < right, ">=": left >= right, "<=": left <= right}[operator])
+    return bool({">": key > bound, "<": key < bound, ">=": key >= bound, "<=": key <= bound}[operator])
 
 
 def common_kind(path: Path, *operands: Any) -> str:
@@ -149,32 +149,32 @@ def common_kind(path: Path, *operands: Any) -> str:
     return "time" if all(as_time(operand) for operand in operands) else "text"
 
 
-def same_value(left: Any, right: Any, is_time: bool) -> bool:
+def same_value(value: Any, other_value: Any, is_time: bool) -> bool:
     if is_time:
-        return as_time(left) is not None and to_second(as_time(left)) == to_second(as_time(right))
+        return as_time(value) is not None and to_second(as_time(value)) == to_second(as_time(other_value))
 
-    def key(value: Any) -> str | None:
+    def comparison_key(value: Any) -> str | None:
         if is_number(value):
             text = format(exact_decimal(value), "f")
             text = text.rstrip("0").rstrip(".") if "." in text else text
             return "0" if text == "-0" else text
-        result = as_text(value)
-        return result.lower() if result else None
+        value_text = as_text(value)
+        return value_text.lower() if value_text else None
 
-    return key(left) is not None and key(left) == key(right)
+    return comparison_key(value) is not None and comparison_key(value) == comparison_key(other_value)
 
 
-def _holds_without_negation(name: str, condition: Condition, metadata: dict[str, Any]) -> bool:
-    result = field_values(metadata, condition.path)
-    if name == "ANYTHING":
+def _holds_without_negation(operator: str, condition: Condition, metadata: dict[str, Any]) -> bool:
+    values = field_values(metadata, condition.path)
+    if operator == "ANYTHING":
         return True
-    if name == "ISNOTEMPTY":
-        return bool(result)
-    if name == "EMPTYSTRING":
+    if operator == "ISNOTEMPTY":
+        return bool(values)
+    if operator == "EMPTYSTRING":
         return any(isinstance(value, str) and not value for value in values_at_path(metadata, condition.path))
-    value: Any = read_value(Condition(condition.path, name, condition.value), METADATA)
-    test = TESTS[name](condition.path, value, metadata)
-    return test if isinstance(test, bool) else any(test(value) for value in result)
+    operand: Any = read_value(Condition(condition.path, operator, condition.value), METADATA)
+    test = OPERATOR_TESTS[operator](condition.path, operand, metadata)
+    return test if isinstance(test, bool) else any(test(value) for value in values)
 
 
 OperatorTest = bool | Callable[[Any], bool]
@@ -185,57 +185,57 @@ def _one_of_test(path: Path, operands: Any, _: Any) -> OperatorTest:
 
 
 def _order_test(operator: str) -> Any:
-    def test(path: Path, operand: Any, _: Any) -> OperatorTest:
-        result = resolve(operand, MOMENT)
-        return lambda value: compares_as(value, operator, result, common_kind(path, result))
+    def build_test(path: Path, operand: Any, _: Any) -> OperatorTest:
+        resolved_operand = resolve(operand, MOMENT)
+        return lambda value: satisfies_order(value, operator, resolved_operand, common_kind(path, resolved_operand))
 
-    return test
+    return build_test
 
 
 def _between_test(path: Path, bounds: Any, _: Any) -> OperatorTest:
     lower, upper = resolve(bounds.low, MOMENT), resolve(bounds.high, MOMENT)
     kind = common_kind(path, lower, upper)
-    return lambda value: compares_as(value, ">=", lower, kind) and compares_as(value, "<=", upper, kind)
+    return lambda value: satisfies_order(value, ">=", lower, kind) and satisfies_order(value, "<=", upper, kind)
 
 
-def _text_test(test: Callable[[str, str], bool]) -> Any:
-    def row(path: Path, operand: Any, _: Any) -> OperatorTest:
+def _text_test(predicate: Callable[[str, str], bool]) -> Any:
+    def build_test(path: Path, operand: Any, _: Any) -> OperatorTest:
         expected = str(resolve(operand, MOMENT)).lower()
-        return lambda value: (text := as_text(value)) is not None and test(text.lower(), expected)
+        return lambda value: (text := as_text(value)) is not None and predicate(text.lower(), expected)
 
-    return row
+    return build_test
 
 
-def _same_as_test(path: Path, other: Any, metadata: Any) -> OperatorTest:
-    values, other_values = field_values(metadata, path), field_values(metadata, other)
-    is_time = "time" in (kind_of(path), kind_of(other))
+def _same_as_test(path: Path, other_path: Any, metadata: Any) -> OperatorTest:
+    values, other_values = field_values(metadata, path), field_values(metadata, other_path)
+    is_time = "time" in (kind_of(path), kind_of(other_path))
     return (not values and not other_values) or any(
         same_value(value, other_value, is_time) for value in values for other_value in other_values
     )
 
 
 def _field_test(operator: str) -> Any:
-    def test(path: Path, other: Any, metadata: Any) -> OperatorTest:
+    def build_test(path: Path, other_path: Any, metadata: Any) -> OperatorTest:
         return any(
-            _compared_pair(value, other_value, operator)
+            _compare_field_values(value, other_value, operator)
             for value in field_values(metadata, path)
-            for other_value in field_values(metadata, other)
+            for other_value in field_values(metadata, other_path)
         )
 
-    return test
+    return build_test
 
 
-def _compared_pair(left: Any, right: Any, operator: str) -> bool:
+def _compare_field_values(value: Any, other_value: Any, operator: str) -> bool:
     pairs: list[tuple[Any, Any]] = [
-        (as_number(left), as_number(right)),
-        (to_second(as_time(left)), to_second(as_time(right))),
+        (as_number(value), as_number(other_value)),
+        (to_second(as_time(value)), to_second(as_time(other_value))),
     ]
-    comparable = [
+    comparisons = [
         {">": a > b, "<": a < b, ">=": a >= b, "<=": a <= b}[operator]
         for a, b in pairs
         if a is not None and b is not None
     ]
-    return any(comparable)
+    return any(comparisons)
 
 
 def _within_test(path: Path, interval: Any, _: Any) -> OperatorTest:
@@ -243,51 +243,51 @@ def _within_test(path: Path, interval: Any, _: Any) -> OperatorTest:
     return lambda value: (time := as_time(value)) is not None and start <= time <= end
 
 
-def _date_part_test(part_of: Callable[[datetime], int]) -> Any:
-    return lambda path, expected, _: lambda value: (time := as_time(value)) is not None and part_of(time) == expected
+def _date_part_test(read_part: Callable[[datetime], int]) -> Any:
+    return lambda path, expected, _: lambda value: (time := as_time(value)) is not None and read_part(time) == expected
 
 
 def _relative_test(operator: str) -> Any:
-    def test(path: Path, relative: Any, _: Any) -> OperatorTest:
-        edge = relative.instant(MOMENT)
+    def build_test(path: Path, relative_time: Any, _: Any) -> OperatorTest:
+        bound = relative_time.instant(MOMENT)
 
         def test_value(value: Any) -> bool:
             time = as_time(value)
             if time is None:
                 return False
-            return bool({">": time > edge, "<": time < edge, ">=": time >= edge, "<=": time <= edge}[operator])
+            return bool({">": time > bound, "<": time < bound, ">=": time >= bound, "<=": time <= bound}[operator])
 
         return test_value
 
-    return test
+    return build_test
 
 
 def _distance_test(is_greater: bool) -> Any:
-    def test(path: Path, distance: Any, metadata: Any) -> OperatorTest:
-        months = {"month": 1, "quarter": 3, "year": 12}.get(distance.unit)
-        length = (
-            relativedelta(months=months * distance.count)
-            if months
+    def build_test(path: Path, distance: Any, metadata: Any) -> OperatorTest:
+        months_per_unit = {"month": 1, "quarter": 3, "year": 12}.get(distance.unit)
+        duration = (
+            relativedelta(months=months_per_unit * distance.count)
+            if months_per_unit
             else timedelta(**{f"{distance.unit}s": distance.count})
         )
         for time in map(as_time, field_values(metadata, path)):
             for other_time in map(as_time, field_values(metadata, distance.path)):
-                if time and other_time and _is_distant(time, other_time, length, distance.is_before, is_greater):
+                if time and other_time and _is_distant(time, other_time, duration, distance.is_before, is_greater):
                     return True
         return False
 
-    return test
+    return build_test
 
 
-def _is_distant(time: datetime, other_time: datetime, length: Any, is_before: bool, is_greater: bool) -> bool:
+def _is_distant(time: datetime, other_time: datetime, duration: Any, is_before: bool, is_greater: bool) -> bool:
     if is_before:
-        limit = other_time - length
+        limit = other_time - duration
         return time < limit if is_greater else limit < time <= other_time
-    limit = other_time + length
+    limit = other_time + duration
     return time > limit if is_greater else other_time <= time < limit
 
 
-TESTS: dict[str, Any] = {
+OPERATOR_TESTS: dict[str, Any] = {
     "=": lambda path, operand, metadata: _one_of_test(path, (operand,), metadata),
     "IN": _one_of_test,
     "HAS": _one_of_test,

@@ -23,7 +23,7 @@ DOCUMENT_NAMES_PATH = "/get_list_of_documents_names"
 COLLECTION_LIST_PATH = "/get_list_of_collection"
 DELETE_DOCUMENT_PATH = "/delete_document_from_collection"
 DELETE_COLLECTION_PATH = "/delete_collection"
-EIGHT_PATHS = (
+ENDPOINT_PATHS = (
     LOAD_FILE_PATH,
     LOAD_TEXT_PATH,
     SEARCH_PATH,
@@ -33,7 +33,7 @@ EIGHT_PATHS = (
     DELETE_DOCUMENT_PATH,
     DELETE_COLLECTION_PATH,
 )
-MANAGED_PATH = "/api/collections"
+API_PATH = "/api/collections"
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class KeyCaller:
 
     def send(self, method: str, path: str, body: Any = None, *, headers: Any = None, **query: Any) -> Any:
         """Sends `body` as JSON, and `query` in the query string, where a list repeats its name."""
-        target = f"{path}?{urlencode(query, doseq=True)}" if query else path
-        content = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        url = f"{path}?{urlencode(query, doseq=True)}" if query else path
+        encoded_body = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         return Client().generic(
-            method, target, content, content_type="application/json", headers={**self.headers, **(headers or {})}
+            method, url, encoded_body, content_type="application/json", headers={**self.headers, **(headers or {})}
         )
 
     def get(self, path: str, **query: Any) -> Any:
@@ -74,9 +74,9 @@ class KeyCaller:
     def send_raw(
         self, body: bytes, content_type: str, *, path: str = LOAD_FILE_PATH, headers: Any = None, **query: Any
     ) -> Any:
-        target = f"{path}?{urlencode(query, doseq=True)}"
+        url = f"{path}?{urlencode(query, doseq=True)}"
         return Client().generic(
-            "POST", target, body, content_type=content_type, headers={**self.headers, **(headers or {})}
+            "POST", url, body, content_type=content_type, headers={**self.headers, **(headers or {})}
         )
 
     def load(self, text: str, collection: str = "manuals", **body: Any) -> Any:
@@ -86,7 +86,7 @@ class KeyCaller:
         return response.json()
 
 
-def key_caller(user: User, *, scope: list[str] | None = None) -> KeyCaller:
+def make_key_caller(user: User, *, scope: list[str] | None = None) -> KeyCaller:
     return KeyCaller(bearer_auth(access_keys.create_key(user, "script", expires_at=None, scope=scope)))
 
 

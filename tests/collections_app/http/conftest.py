@@ -3,21 +3,21 @@
 import pytest
 
 from accounts.models import User
-from tests.collections_app.http.calls import KeyCaller, key_caller
+from tests.collections_app.http.calls import KeyCaller, make_key_caller
 
 
 @pytest.fixture
 def as_admin(alice: User) -> KeyCaller:
-    return key_caller(alice)
+    return make_key_caller(alice)
 
 
 @pytest.fixture
 def manager(carl: User) -> KeyCaller:
     """Carl, who has the role collection_admin."""
-    return key_caller(carl)
+    return make_key_caller(carl)
 
 
 @pytest.fixture
 def stranger(bob: User) -> KeyCaller:
     """Bob, who has no role."""
-    return key_caller(bob)
+    return make_key_caller(bob)

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import Role, User
 from collections_app import access
 from collections_app.models import Collection
-from system.errors import AccessDenied, BadRequest, Conflict, NotFound, ServiceError
+from system.errors import AccessDenied, BadRequest, Conflict, NotFound
 from tests.collections_app.builders import make_collection
 from tests.support.users import make_user
 
@@ -24,12 +24,12 @@ def role_ids(*names: str) -> list[str]:
     return [Role.objects.get_or_create(name=name)[0].pk for name in names]
 
 
-def make_with_roles(readers: tuple[str, ...], writers: tuple[str, ...]) -> Collection:
+def make_collection_with_roles(readers: tuple[str, ...], writers: tuple[str, ...]) -> Collection:
     return make_collection("manuals", reader_roles=role_ids(*readers), writer_roles=role_ids(*writers))
 
 
 @pytest.mark.parametrize(
-    ("roles", "readers", "writers", "expected"),
+    ("roles", "readers", "writers", "expected_rights"),
     [
         ((), (), (), NO_RIGHTS),
         (("admin",), (), (), ALL_RIGHTS),
@@ -47,20 +47,20 @@ def make_with_roles(readers: tuple[str, ...], writers: tuple[str, ...]) -> Colle
         (("itil",), ("crew", "itil"), ("crew",), READER_RIGHTS),
     ],
 )
-def test_permissions_depend_on_roles(roles: Any, readers: Any, writers: Any, expected: frozenset[str]):
-    collection = make_with_roles(readers, writers)
+def test_permissions_depend_on_roles(roles: Any, readers: Any, writers: Any, expected_rights: frozenset[str]):
+    collection = make_collection_with_roles(readers, writers)
     role_ids(*roles)
     user = make_user("dora", *roles)
 
-    assert access.rights(user, collection) == expected
-    result = access.readable_collections(user).filter(pk=collection.pk).first()
-    assert (result is not None) == ("read" in expected)
-    if result is not None:
-        assert access.rights(user, result) == expected
+    assert access.rights(user, collection) == expected_rights
+    readable_collection = access.readable_collections(user).filter(pk=collection.pk).first()
+    assert (readable_collection is not None) == ("read" in expected_rights)
+    if readable_collection is not None:
+        assert access.rights(user, readable_collection) == expected_rights
 
 
 def test_role_that_contains_a_reader_role_reads():
-    make_with_roles(("crew",), ())
+    make_collection_with_roles(("crew",), ())
     chief_role = Role.objects.create(name="chief", contains=role_ids("crew"))
 
     assert access.open_collection(make_user("dora", chief_role.name), "manuals", "read")
@@ -68,26 +68,26 @@ def test_role_that_contains_a_reader_role_reads():
 
 def test_deleted_role_grants_nothing(bob: User, carl: User):
     """Write access does not return to collection_admin, because the list is not empty."""
-    collection = make_with_roles(("crew",), ("crew",))
+    collection = make_collection_with_roles(("crew",), ("crew",))
     Role.objects.get(name="crew").delete()
 
     assert access.rights(bob, collection) == access.rights(carl, collection) == NO_RIGHTS
 
 
-@pytest.mark.parametrize(("right", "error"), [("read", NotFound), ("write", NotFound), ("manage", NotFound)])
-def test_unreadable_collection_is_404_for_every_action(bob: User, right: Any, error: type[ServiceError]):
+@pytest.mark.parametrize("right", ["read", "write", "manage"])
+def test_unreadable_collection_is_404_for_every_action(bob: User, right: Any):
     make_collection("manuals")
 
-    with pytest.raises(error) as forbidden_exc_info:
+    with pytest.raises(NotFound) as hidden_exc_info:
         access.open_collection(bob, "manuals", right)
     Collection.objects.all().delete()
-    with pytest.raises(error) as missing_exc_info:
+    with pytest.raises(NotFound) as missing_exc_info:
         access.open_collection(bob, "manuals", right)
-    assert forbidden_exc_info.value.as_items() == missing_exc_info.value.as_items()  # C02
+    assert hidden_exc_info.value.as_items() == missing_exc_info.value.as_items()  # C02
 
 
 def test_readable_collection_is_403_for_forbidden_actions():
-    collection = make_with_roles(("crew",), ())
+    collection = make_collection_with_roles(("crew",), ())
     dora = make_user("dora", "crew")
 
     for right in ("write", "manage"):
@@ -115,7 +115,7 @@ def test_other_names_do_not_find_the_collection(alice: User, name: str):  # C11
         access.open_collections(alice, ["manuals", name])
 
 
-def test_composed_and_decomposed_names_are_equal(alice: User):  # C11
+def test_composed_and_decomposed_names_are_treated_as_equal(alice: User):  # C11
     collection = make_collection("Caf\u00e9")
 
     assert access.open_collection(alice, "Cafe\u0301", "read") == collection
@@ -135,8 +135,8 @@ def test_missing_collection_is_reported_by_name(bob: User):  # C03
 
     with pytest.raises(NotFound) as exc_info:
         access.open_collections(dora, ["open", "hidden", "missing"])
-    result = [(item["message"], item["field"]) for item in exc_info.value.as_items()]
-    assert result == [
+    errors = [(error["message"], error["field"]) for error in exc_info.value.as_items()]
+    assert errors == [
         ('There is no collection named "hidden".', "collection_names"),
         ('There is no collection named "missing".', "collection_names"),
     ]
@@ -165,15 +165,15 @@ def test_load_creates_a_missing_collection_if_permitted(carl: User, bob: User):
 
 
 def test_load_into_a_readable_collection_is_denied():
-    make_with_roles(("crew",), ())
+    make_collection_with_roles(("crew",), ())
 
     with pytest.raises(AccessDenied):
         access.open_or_create_collection(make_user("dora", "crew"), "manuals")
     assert Collection.objects.count() == 1
 
 
-def test_collection_admin_learns_of_a_hidden_collection_with_the_name(carl: User):
-    make_with_roles((), ("crew",))
+def test_name_of_a_hidden_collection_is_reported_as_taken(carl: User):
+    make_collection_with_roles((), ("crew",))
 
     with pytest.raises(Conflict) as exc_info:
         access.open_or_create_collection(carl, "manuals")
@@ -199,14 +199,14 @@ def test_creation_requires_the_role(bob: User):
 
 
 def test_permissions_are_not_shared_between_users(carl: User, bob: User):
-    make_with_roles((), ())
-    opened_collection = access.open_collection(carl, "manuals", "manage")
+    make_collection_with_roles((), ())
+    collection = access.open_collection(carl, "manuals", "manage")
 
-    assert access.rights(bob, opened_collection) == NO_RIGHTS
+    assert access.rights(bob, collection) == NO_RIGHTS
 
 
 def test_scoped_key_has_only_its_roles(carl: User):
-    collection = make_with_roles((), ())
+    collection = make_collection_with_roles((), ())
     carl.limit_to_roles(role_ids("itil"))
 
     assert access.rights(carl, collection) == NO_RIGHTS

@@ -2,7 +2,7 @@
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 
 from collections_app.models import Collection
 from tests.collections_app.http.calls import BY_TAG_PATH, SEARCH_PATH, KeyCaller
@@ -18,11 +18,11 @@ def collection(manager: KeyCaller) -> Collection:
     return manuals
 
 
-WORDS = some.text(max_size=40) | some.sampled_from(["type=manual", "priority>1", "^", "=", "%", "'", "\\", "typeINa,b"])
+TEXTS = st.text(max_size=40) | st.sampled_from(["type=manual", "priority>1", "^", "=", "%", "'", "\\", "typeINa,b"])
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-@given(query=WORDS, filter=WORDS, mode=some.sampled_from(["hybrid", "text", "vector"]))
+@given(query=TEXTS, filter=TEXTS, mode=st.sampled_from(["hybrid", "text", "vector"]))
 def test_any_query_is_searched_or_refused(
     manager: KeyCaller, collection: Collection, query: str, filter: str, mode: str
 ):

@@ -13,7 +13,7 @@ from collections_app.http.api import collections as managed_collections
 from collections_app.http.api import documents as managed_documents
 from collections_app.models import Document, Piece
 from collections_app.search import metadata_listing
-from tests.collections_app.http.calls import BY_TAG_PATH, LOAD_TEXT_PATH, MANAGED_PATH, KeyCaller, error_of
+from tests.collections_app.http.calls import API_PATH, BY_TAG_PATH, LOAD_TEXT_PATH, KeyCaller, error_of
 from tests.collections_app.library import add_document, make_library_collection
 
 pytestmark = pytest.mark.django_db
@@ -30,17 +30,17 @@ def disabled_garbage_collector() -> Iterator[None]:
 @pytest.mark.usefixtures("disabled_garbage_collector")
 def test_response_memory_is_released(manager: KeyCaller):
     document = add_document(make_library_collection("manuals"), is_loaded=False)
-    ids = {"sys_id": document.collection_id, "document": document.pk}
-    request: list[tuple[Any, str, dict[str, str]]] = [
-        (managed_documents.DocumentContent, "/", ids),
-        (managed_documents.DocumentDetail, "/", ids),
+    document_kwargs = {"sys_id": document.collection_id, "document": document.pk}
+    requests: list[tuple[Any, str, dict[str, str]]] = [
+        (managed_documents.DocumentContent, "/", document_kwargs),
+        (managed_documents.DocumentDetail, "/", document_kwargs),
         (managed_collections.CollectionList, "/", {}),
         (endpoints.CollectionList, "/", {}),
         (endpoints.DocumentNames, "/?collection_name=manuals", {}),
         (endpoints.ContentByTag, "/?collection_name=manuals", {}),
     ]
-    for view, path, parameters in request:
-        response = view.as_view()(RequestFactory().get(path, headers=manager.headers), **parameters)
+    for view, path, url_kwargs in requests:
+        response = view.as_view()(RequestFactory().get(path, headers=manager.headers), **url_kwargs)
         assert response.status_code == 200
         reference = weakref.ref(response.render() if hasattr(response, "render") else response)
         del response
@@ -50,7 +50,7 @@ def test_response_memory_is_released(manager: KeyCaller):
 def test_large_original_is_complete(manager: KeyCaller):
     text = "0123456789" * 250_000
     document = add_document(make_library_collection("manuals"), text, is_loaded=False)
-    path = f"{MANAGED_PATH}/{document.collection_id}/documents/{document.pk}/content"
+    path = f"{API_PATH}/{document.collection_id}/documents/{document.pk}/content"
     response, head_response = manager.get(path), manager.send("HEAD", path)
 
     assert Piece.objects.count() == 3 and response.content == text.encode()
@@ -79,21 +79,21 @@ def test_long_documents_are_returned_one_at_a_time(manager: KeyCaller, monkeypat
         assert response["Content-Type"] == "application/json"
 
 
-def test_ids_and_names_are_normalised_before_comparison(manager: KeyCaller):
+def test_ids_and_names_are_normalized_before_comparison(manager: KeyCaller):
     composed, decomposed = "Caf\u00e9", "Cafe\u0301"
     collection = make_library_collection(composed)
     for doc_id in (composed, "other"):
         add_document(collection, f"A text {doc_id}.", doc_id=doc_id, is_loaded=False)
-    documents = manager.get(f"{MANAGED_PATH}/{collection.pk}/documents", doc_id=decomposed)
-    assert [document["doc_id"] for document in documents.json()] == [composed]
-    assert manager.get(f"{MANAGED_PATH}/{collection.pk}/documents", doc_id="a\n").json() == []
+    list_response = manager.get(f"{API_PATH}/{collection.pk}/documents", doc_id=decomposed)
+    assert [document["doc_id"] for document in list_response.json()] == [composed]
+    assert manager.get(f"{API_PATH}/{collection.pk}/documents", doc_id="a\n").json() == []
     assert [
-        collection["collection_name"] for collection in manager.get(MANAGED_PATH, collection_name=decomposed).json()
+        collection["collection_name"] for collection in manager.get(API_PATH, collection_name=decomposed).json()
     ] == [composed]
     refusal = manager.delete("/delete_document_from_collection", collection_name=decomposed, id_value="a\n")
     assert error_of(refusal) == (404, "not_found", "id_value")
-    deletion = manager.delete("/delete_document_from_collection", collection_name=decomposed, id_value=decomposed)
-    assert (deletion.status_code, deletion.json()["doc_id"]) == (200, composed)
+    response = manager.delete("/delete_document_from_collection", collection_name=decomposed, id_value=decomposed)
+    assert (response.status_code, response.json()["doc_id"]) == (200, composed)
     assert (
         manager.post(
             LOAD_TEXT_PATH, {"text": "New.", "wait": False}, collection_name=decomposed, doc_id=decomposed
@@ -105,7 +105,7 @@ def test_ids_and_names_are_normalised_before_comparison(manager: KeyCaller):
 def test_documents_being_purged_are_hidden(manager: KeyCaller):
     document = add_document(make_library_collection("manuals"), is_loaded=False)
     document.versions.all().delete()
-    path = f"{MANAGED_PATH}/{document.collection_id}/documents"
+    path = f"{API_PATH}/{document.collection_id}/documents"
 
     assert manager.get(path).json() == [] and manager.get(path)["X-Total-Count"] == "0"
     for response in (
@@ -118,7 +118,7 @@ def test_documents_being_purged_are_hidden(manager: KeyCaller):
 
 def test_roles_are_not_validated_before_permissions(stranger: KeyCaller):
     responses = [
-        stranger.post(MANAGED_PATH, {"collection_name": "a", "reader_roles": [name]}) for name in ("admin", "nobody", 5)
+        stranger.post(API_PATH, {"collection_name": "a", "reader_roles": [name]}) for name in ("admin", "nobody", 5)
     ]
 
     assert [error_of(response)[:2] for response in responses] == [(403, "access_denied")] * 3

@@ -18,7 +18,7 @@ from tests.collections_app.http.calls import (
     SEARCH_PATH,
     KeyCaller,
     error_of,
-    key_caller,
+    make_key_caller,
 )
 from tests.collections_app.library import add_document, add_failing_document, make_library_collection
 from tests.support.users import make_user
@@ -26,7 +26,7 @@ from tests.support.users import make_user
 pytestmark = pytest.mark.django_db
 
 
-def test_list_contains_all_but_deleted_collections(manager: KeyCaller):
+def test_list_contains_all_but_deleted_documents(manager: KeyCaller):
     manager.load("A text.", doc_id="ready")
     manager.load("Gone.", doc_id="gone")
     manager.post(LOAD_TEXT_PATH, {"text": "Later.", "doc_id": "queued", "wait": False}, collection_name="manuals")
@@ -44,16 +44,18 @@ def test_list_counts_documents_by_their_state(manager: KeyCaller):
     add_failing_document(Collection.objects.get())
     make_library_collection("a")
     response = manager.get(COLLECTION_LIST_PATH)
-    a, b = response.json()
+    empty_item, filled_item = response.json()
 
-    assert list(b) == [
+    assert list(filled_item) == [
         "collection_name", "documents_count", "chunks_count", "documents_by_status", "embedding_model", "chunk_size",
         "chunk_overlap", "created_at", "updated_at",
     ]  # fmt: skip
-    assert (a["collection_name"], a["documents_count"], a["chunks_count"], a["documents_by_status"]) == ("a", 0, 0, {})
-    assert (b["documents_count"], b["documents_by_status"]) == (4, {"ready": 2, "failed": 1, "queued": 1})
-    assert b["chunks_count"] > 3 and (b["chunk_size"], b["chunk_overlap"]) == (1000, 200)
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", b["created_at"])
+    assert empty_item["collection_name"] == "a" and empty_item["documents_by_status"] == {}
+    assert (empty_item["documents_count"], empty_item["chunks_count"]) == (0, 0)
+    assert filled_item["documents_count"] == 4
+    assert filled_item["documents_by_status"] == {"ready": 2, "failed": 1, "queued": 1}
+    assert filled_item["chunks_count"] > 3 and (filled_item["chunk_size"], filled_item["chunk_overlap"]) == (1000, 200)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", filled_item["created_at"])
 
 
 def test_list_runs_a_constant_number_of_queries(manager: KeyCaller):
@@ -63,10 +65,10 @@ def test_list_runs_a_constant_number_of_queries(manager: KeyCaller):
         return len([query for query in queries if '"document' in query["sql"]])
 
     make_library_collection("a")
-    count_before = count_statements()
+    initial_count = count_statements()
     for number in range(12):
         add_document(make_library_collection(f"more {number}"), is_loaded=False)
-    assert count_statements() == count_before <= 3
+    assert count_statements() == initial_count <= 3
 
 
 def test_only_readable_collections_are_listed_and_counted(manager: KeyCaller, stranger: KeyCaller):  # C06
@@ -76,7 +78,7 @@ def test_only_readable_collections_are_listed_and_counted(manager: KeyCaller, st
     assert stranger.get(COLLECTION_LIST_PATH).json() == []
     assert [
         collection["collection_name"]
-        for collection in key_caller(make_user("dora", "crew")).get(COLLECTION_LIST_PATH).json()
+        for collection in make_key_caller(make_user("dora", "crew")).get(COLLECTION_LIST_PATH).json()
     ] == ["open"]
 
 
@@ -126,7 +128,7 @@ def test_deleted_collection_is_not_found_and_its_name_is_free(manager: KeyCaller
 
 
 @pytest.mark.parametrize(
-    ("path", "query", "expected"),
+    ("path", "query", "expected_error"),
     [
         (DELETE_COLLECTION_PATH, {}, (400, "mandatory", "collection_name")),
         (DELETE_DOCUMENT_PATH, {"collection_name": "manuals"}, (400, "mandatory", "id_value")),
@@ -142,10 +144,10 @@ def test_deleted_collection_is_not_found_and_its_name_is_free(manager: KeyCaller
         ),
     ],
 )
-def test_invalid_deletion_deletes_nothing(manager: KeyCaller, path: str, query: Any, expected: Any):
+def test_invalid_deletion_deletes_nothing(manager: KeyCaller, path: str, query: Any, expected_error: Any):
     add_document(make_library_collection("manuals"), doc_id="one", is_loaded=False)
 
-    assert error_of(manager.delete(path, **query)) == expected
+    assert error_of(manager.delete(path, **query)) == expected_error
     assert Document.objects.filter(deleted_at=None).count() == 1
 
 
@@ -163,9 +165,9 @@ def test_document_is_deleted_only_in_its_own_collection(manager: KeyCaller):  # 
 def test_deletion_requires_permission(manager: KeyCaller, stranger: KeyCaller, as_admin: KeyCaller):
     """Writers delete documents. Collections need a writer with the role collection_admin, or admin."""
     collection = make_library_collection("manuals", readers=("crew",), writers=("chiefs",))
-    for name in ("one", "two"):
-        add_document(collection, doc_id=name, text=f"The text {name}.", is_loaded=False)
-    reader, writer = key_caller(make_user("dora", "crew")), key_caller(make_user("emil", "chiefs"))
+    for doc_id in ("one", "two"):
+        add_document(collection, doc_id=doc_id, text=f"The text {doc_id}.", is_loaded=False)
+    reader, writer = make_key_caller(make_user("dora", "crew")), make_key_caller(make_user("emil", "chiefs"))
     document_parameters, collection_parameters = (
         {"collection_name": "manuals", "id_value": "one"},
         {"collection_name": "manuals"},

@@ -17,20 +17,20 @@ from tests.collections_app.http.calls import (
     SEARCH_PATH,
     KeyCaller,
     error_of,
-    key_caller,
+    make_key_caller,
 )
 from tests.collections_app.library import make_library_collection, pdf
 from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
 TEXT = "Replace the toner when the lamp is red."
-LOADS = {
+METADATA = {
     "sys_id": "1", "status": "active", "priority": 2, "flag": True, "type": "manual", "created": "2024-05-19T13:45:00Z"
 }  # fmt: skip
 
 
 def test_text_is_searchable_when_the_load_returns(manager: KeyCaller):
-    response = manager.post(LOAD_TEXT_PATH, {"text": TEXT, "metadata": LOADS}, collection_name="manuals")
+    response = manager.post(LOAD_TEXT_PATH, {"text": TEXT, "metadata": METADATA}, collection_name="manuals")
     body = response.json()
 
     assert response.status_code == 201 and response["Cache-Control"] == "no-store"
@@ -43,17 +43,17 @@ def test_text_is_searchable_when_the_load_returns(manager: KeyCaller):
         "chunks_count": 1,
         "pages": None,
         "sha256": hashlib.sha256(TEXT.encode()).hexdigest(),
-        "metadata": LOADS,
+        "metadata": METADATA,
         "status_url": f"http://testserver/api/collections/{Collection.objects.get().pk}/documents/{body['doc_id']}",
         "warnings": [],
     }
     hits = manager.get(SEARCH_PATH, collection_names="manuals", query="toner").json()
-    assert [(hit["doc_id"], hit["page_content"], hit["metadata"]) for hit in hits] == [(body["doc_id"], TEXT, LOADS)]
+    assert [(hit["doc_id"], hit["page_content"], hit["metadata"]) for hit in hits] == [(body["doc_id"], TEXT, METADATA)]
     assert manager.get(body["status_url"].removeprefix("http://testserver")).json()["document_status"] == "ready"
 
 
 def test_file_is_searchable_when_the_load_returns(manager: KeyCaller):
-    form = {"metadata": json.dumps(LOADS)}
+    form = {"metadata": json.dumps(METADATA)}
     response = manager.upload(
         pdf("The toner is red", "The mailbox is full"), "a.pdf", form=form, collection_name="manuals"
     )
@@ -62,7 +62,7 @@ def test_file_is_searchable_when_the_load_returns(manager: KeyCaller):
     assert (response.json()["pages"], response.json()["document_status"], response.json()["metadata"]) == (
         2,
         "ready",
-        LOADS,
+        METADATA,
     )
     passage = manager.get(SEARCH_PATH, collection_names="manuals", query="mailbox", k=1).json()[0]
     assert (passage["page"], passage["page_end"], passage["filename"]) == (1, 2, "a.pdf")
@@ -70,15 +70,15 @@ def test_file_is_searchable_when_the_load_returns(manager: KeyCaller):
 
 def test_parameters_are_accepted_in_query_and_body(manager: KeyCaller):
     parameters = {"collection_name": "manuals", "metadata": '{"type": "a"}', "doc_id": "one", "on_duplicate": "error"}
-    by_query = manager.post(LOAD_TEXT_PATH, text=TEXT, wait="true", **parameters)
-    by_body = manager.post(LOAD_TEXT_PATH, {**parameters, "text": TEXT, "wait": True, "doc_id": "two"})
-    by_form = manager.upload(TEXT.encode(), "a.txt", form={**parameters, "doc_id": "three"})
-    by_form_and_query = manager.upload(TEXT.encode(), "a.txt", **{**parameters, "doc_id": "four"})
+    responses = [
+        manager.post(LOAD_TEXT_PATH, text=TEXT, wait="true", **parameters),
+        manager.post(LOAD_TEXT_PATH, {**parameters, "text": TEXT, "wait": True, "doc_id": "two"}),
+        manager.upload(TEXT.encode(), "a.txt", form={**parameters, "doc_id": "three"}),
+        manager.upload(TEXT.encode(), "a.txt", **{**parameters, "doc_id": "four"}),
+    ]
 
-    assert [response.status_code for response in (by_query, by_body, by_form, by_form_and_query)] == [201] * 4
-    assert [response.json()["metadata"] for response in (by_query, by_body, by_form, by_form_and_query)] == [
-        {"type": "a"}
-    ] * 4
+    assert [response.status_code for response in responses] == [201] * 4
+    assert [response.json()["metadata"] for response in responses] == [{"type": "a"}] * 4
     assert manager.get(DOCUMENT_NAMES_PATH, collection_name="manuals").json() == ["one", "two", "three", "four"]
 
 
@@ -89,8 +89,8 @@ def test_repeated_load_returns_the_same_document(manager: KeyCaller):
 
     assert (first_response.status_code, second_response.status_code) == (201, 200)
     assert second_response.json() == {**first_response.json(), "duplicate": True}
-    other_document = manager.post(LOAD_TEXT_PATH, {"text": TEXT, "metadata": {"type": "x"}}, collection_name="manuals")
-    assert other_document.status_code == 201 and Document.objects.count() == 2
+    other_response = manager.post(LOAD_TEXT_PATH, {"text": TEXT, "metadata": {"type": "x"}}, collection_name="manuals")
+    assert other_response.status_code == 201 and Document.objects.count() == 2
 
 
 def test_document_is_replaced_only_if_requested(manager: KeyCaller):
@@ -157,7 +157,7 @@ def test_document_without_text_is_empty(manager: KeyCaller):  # C23
 
 
 @pytest.mark.parametrize(
-    ("content", "filename", "expected"),
+    ("content", "filename", "expected_error"),
     [
         (b"<!DOCTYPE html><p>Hi", "a.pdf", (415, "unsupported_media_type", "file")),
         (b"\x89PNG\r\n\x1a\n" + bytes(50), "a.png", (415, "unsupported_media_type", "file")),
@@ -165,15 +165,15 @@ def test_document_without_text_is_empty(manager: KeyCaller):  # C23
         (b"", "a.txt", (400, "empty_file", "file")),
     ],
 )
-def test_invalid_load_leaves_nothing(manager: KeyCaller, content: bytes, filename: str, expected: Any):  # C16
+def test_invalid_load_leaves_nothing(manager: KeyCaller, content: bytes, filename: str, expected_error: Any):  # C16
     response = manager.upload(content, filename, collection_name="manuals")
 
-    assert error_of(response) == expected
+    assert error_of(response) == expected_error
     assert not Collection.objects.exists() and not Version.objects.exists()
 
 
 @pytest.mark.parametrize(
-    ("body", "query", "expected"),
+    ("body", "query", "expected_error"),
     [
         ({"text": ""}, {}, (400, "invalid_parameter", "text")),
         ({}, {}, (400, "mandatory", "text")),
@@ -199,10 +199,10 @@ def test_invalid_load_leaves_nothing(manager: KeyCaller, content: bytes, filenam
         ({"text": "a"}, {"collection_name": "a\x00"}, (400, "invalid_parameter", "collection_name")),  # C11
     ],
 )
-def test_invalid_text_is_refused_and_leaves_nothing(manager: KeyCaller, body: Any, query: Any, expected: Any):
+def test_invalid_text_is_refused_and_leaves_nothing(manager: KeyCaller, body: Any, query: Any, expected_error: Any):
     response = manager.post(LOAD_TEXT_PATH, body, **{"collection_name": "manuals", **query})
 
-    assert error_of(response) == expected
+    assert error_of(response) == expected_error
     assert not Collection.objects.exists() and not Version.objects.exists()
 
 
@@ -242,14 +242,14 @@ def test_load_with_a_too_large_content_length_is_not_read(manager: KeyCaller, pa
 
 def test_load_is_403_for_readers_and_404_for_others(manager: KeyCaller, stranger: KeyCaller):
     make_library_collection("manuals", readers=("crew",))
-    reader = key_caller(make_user("dora", "crew"))
+    reader = make_key_caller(make_user("dora", "crew"))
 
-    for caller, expected in ((reader, (403, "access_denied")), (stranger, (404, "not_found"))):
+    for caller, expected_error in ((reader, (403, "access_denied")), (stranger, (404, "not_found"))):
         responses = [
             caller.post(LOAD_TEXT_PATH, {"text": "a"}, collection_name="manuals"),
             caller.upload(b"a", "a.txt", collection_name="manuals"),
         ]
-        assert [error_of(response)[:2] for response in responses] == [expected] * 2
+        assert [error_of(response)[:2] for response in responses] == [expected_error] * 2
     missing_refusal = stranger.post(LOAD_TEXT_PATH, {"text": "a"}, collection_name="nothing")
     assert error_of(missing_refusal) == (404, "not_found", "collection_name")
     assert Collection.objects.count() == 1 and not Document.objects.exists()
@@ -258,18 +258,18 @@ def test_load_is_403_for_readers_and_404_for_others(manager: KeyCaller, stranger
 @pytest.mark.parametrize("content", [b"<!DOCTYPE html><p>Hi", b"PK\x03\x04" + b"\xff" * 100])
 def test_permission_is_checked_before_the_file(manager: KeyCaller, stranger: KeyCaller, content: bytes):
     collection = make_library_collection("manuals", readers=("crew",))
-    reader = key_caller(make_user("dora", "crew"))
+    reader = make_key_caller(make_user("dora", "crew"))
     documents_path = f"/api/collections/{collection.pk}/documents"
 
-    for caller, expected in ((stranger, 404), (reader, 403), (manager, 415)):
-        assert caller.upload(content, "a.pdf", collection_name="manuals").status_code == expected
-        assert caller.upload(content, "a.pdf", path=documents_path).status_code == expected
+    for caller, expected_status in ((stranger, 404), (reader, 403), (manager, 415)):
+        assert caller.upload(content, "a.pdf", collection_name="manuals").status_code == expected_status
+        assert caller.upload(content, "a.pdf", path=documents_path).status_code == expected_status
     assert stranger.upload(content, "a.pdf", collection_name="nothing").status_code == 404
     assert error_of(manager.upload(content, "a.pdf"))[:2] == (400, "mandatory")
     # An invalid parameter is reported whether or not the collection exists.
     for name in ("manuals", "nothing"):
-        invalid_refusal = stranger.upload(content, "a.pdf", collection_name=name, on_duplicate="merge")
-        assert error_of(invalid_refusal) == (400, "invalid_parameter", "on_duplicate")
+        refusal = stranger.upload(content, "a.pdf", collection_name=name, on_duplicate="merge")
+        assert error_of(refusal) == (400, "invalid_parameter", "on_duplicate")
 
 
 def test_third_concurrent_load_is_left_to_the_worker(manager: KeyCaller):
@@ -294,9 +294,9 @@ def test_third_concurrent_load_is_left_to_the_worker(manager: KeyCaller):
 
 
 def test_scoped_key_loads_with_its_roles(carl: User):
-    key = key_caller(carl, scope=[Role.objects.get(name="itil").pk])
+    caller = make_key_caller(carl, scope=[Role.objects.get(name="itil").pk])
 
-    assert error_of(key.post(LOAD_TEXT_PATH, {"text": "a"}, collection_name="manuals"))[:2] == (404, "not_found")
+    assert error_of(caller.post(LOAD_TEXT_PATH, {"text": "a"}, collection_name="manuals"))[:2] == (404, "not_found")
     assert Document.objects.count() == 0
 
 
@@ -320,6 +320,6 @@ def test_loader_is_recorded(manager: KeyCaller, carl: User):
 )
 def test_text_is_returned_unchanged(manager: KeyCaller, text: str):  # C25, C26
     manager.load(text)
-    (body,) = manager.get("/get_content_by_tag", collection_name="manuals").json()
+    (document,) = manager.get("/get_content_by_tag", collection_name="manuals").json()
 
-    assert body["page_content"] == text
+    assert document["page_content"] == text

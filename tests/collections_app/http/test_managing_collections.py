@@ -10,12 +10,12 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import User
 from collections_app import embed
 from collections_app.models import Collection, EmbeddingSpace, Version
-from tests.collections_app.http.calls import LOAD_TEXT_PATH, MANAGED_PATH, KeyCaller, error_of, key_caller
+from tests.collections_app.http.calls import API_PATH, LOAD_TEXT_PATH, KeyCaller, error_of, make_key_caller
 from tests.collections_app.library import make_library_collection, role_id
 from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
-SHOWN_SETTINGS = {
+RESPONSE_FIELDS = {
     "sys_id", "collection_name", "chunk_size", "chunk_overlap", "alpha", "language", "reader_roles", "writer_roles",
     "documents_count", "chunks_count", "documents_by_status", "embedding_model", "next_embedding_model", "created_at",
     "updated_at", "rights",
@@ -23,21 +23,21 @@ SHOWN_SETTINGS = {
 
 
 def collection_path(collection: Collection, suffix: str = "") -> str:
-    return f"{MANAGED_PATH}/{collection.pk}{suffix}"
+    return f"{API_PATH}/{collection.pk}{suffix}"
 
 
 def test_collection_is_created_with_settings(manager: KeyCaller, carl: User):
     role_id("crew")
-    settings = {
+    request_body = {
         "collection_name": "Cafe\u0301", "chunk_size": 500, "chunk_overlap": 50, "alpha": 0.5, "language": "german",
         "reader_roles": ["crew", role_id("crew")], "writer_roles": ["collection_admin"],
     }  # fmt: skip
-    response = manager.post(MANAGED_PATH, settings)
+    response = manager.post(API_PATH, request_body)
     body = response.json()
 
-    assert response.status_code == 201 and set(body) == SHOWN_SETTINGS and response["ETag"]
+    assert response.status_code == 201 and set(body) == RESPONSE_FIELDS and response["ETag"]
     assert body.items() >= {
-        **settings, "collection_name": "Caf\u00e9", "reader_roles": ["crew"], "rights": ["manage", "read", "write"]
+        **request_body, "collection_name": "Caf\u00e9", "reader_roles": ["crew"], "rights": ["manage", "read", "write"]
     }.items()  # fmt: skip
     stored_collection = Collection.objects.get()
     assert (stored_collection.reader_roles, stored_collection.text_configuration, stored_collection.sys_created_by) == (
@@ -45,13 +45,13 @@ def test_collection_is_created_with_settings(manager: KeyCaller, carl: User):
         "german",
         carl.pk,
     )
-    assert manager.get(collection_path(stored_collection)).json() == body and manager.get(MANAGED_PATH).json() == [body]
+    assert manager.get(collection_path(stored_collection)).json() == body and manager.get(API_PATH).json() == [body]
 
 
 def test_collection_name_is_unique(manager: KeyCaller):
     make_library_collection("manuals", writers=("crew",))
 
-    assert error_of(manager.post(MANAGED_PATH, {"collection_name": "manuals"})) == (
+    assert error_of(manager.post(API_PATH, {"collection_name": "manuals"})) == (
         409,
         "name_taken",
         "collection_name",
@@ -63,17 +63,17 @@ def test_collection_name_is_unique(manager: KeyCaller):
 
 def test_permissions_to_create_change_and_delete(stranger: KeyCaller, manager: KeyCaller):
     collection = make_library_collection("manuals", readers=("crew",), writers=("chiefs",))
-    reader, writer = key_caller(make_user("dora", "crew")), key_caller(make_user("emil", "chiefs"))
-    calls: list[Any] = [
+    reader, writer = make_key_caller(make_user("dora", "crew")), make_key_caller(make_user("emil", "chiefs"))
+    requests: list[Any] = [
         lambda caller: caller.patch(collection_path(collection), {"alpha": 0.1}),
         lambda caller: caller.delete(collection_path(collection)),
         lambda caller: caller.post(collection_path(collection, "/reembed")),
     ]
-    for call in calls:
-        assert error_of(call(stranger))[:2] == error_of(call(manager))[:2] == (404, "not_found")
-        assert error_of(call(reader))[:2] == error_of(call(writer))[:2] == (403, "access_denied")
+    for send_request in requests:
+        assert error_of(send_request(stranger))[:2] == error_of(send_request(manager))[:2] == (404, "not_found")
+        assert error_of(send_request(reader))[:2] == error_of(send_request(writer))[:2] == (403, "access_denied")
     for caller in (stranger, reader, writer):
-        assert error_of(caller.post(MANAGED_PATH, {"collection_name": "new"}))[:2] == (403, "access_denied")
+        assert error_of(caller.post(API_PATH, {"collection_name": "new"}))[:2] == (403, "access_denied")
     assert (
         reader.get(collection_path(collection)).json()["rights"],
         writer.get(collection_path(collection)).json()["rights"],
@@ -81,16 +81,16 @@ def test_permissions_to_create_change_and_delete(stranger: KeyCaller, manager: K
         ["read"],
         ["read", "write"],
     )
-    assert stranger.get(collection_path(collection)).content == stranger.get(f"{MANAGED_PATH}/1").content  # C02
-    assert stranger.get(MANAGED_PATH).json() == []
+    assert stranger.get(collection_path(collection)).content == stranger.get(f"{API_PATH}/1").content  # C02
+    assert stranger.get(API_PATH).json() == []
 
 
 def test_settings_are_changed_one_by_one(manager: KeyCaller):
     collection = make_library_collection("manuals")
-    settings_before = manager.get(collection_path(collection))
+    initial_response = manager.get(collection_path(collection))
     response = manager.patch(collection_path(collection), {"alpha": 0.25, "reader_roles": ["itil"]})
 
-    assert response.status_code == 200 and response["ETag"] != settings_before["ETag"]
+    assert response.status_code == 200 and response["ETag"] != initial_response["ETag"]
     stored_collection = collection.refreshed()
     assert (stored_collection.alpha, stored_collection.reader_roles, stored_collection.chunk_size) == (
         0.25,
@@ -102,14 +102,14 @@ def test_settings_are_changed_one_by_one(manager: KeyCaller):
 
 def test_if_match_prevents_lost_updates(manager: KeyCaller):
     collection = make_library_collection("manuals")
-    tag = manager.get(collection_path(collection))["ETag"]
+    etag = manager.get(collection_path(collection))["ETag"]
 
-    assert manager.patch(collection_path(collection), {"alpha": 0.25}, headers={"If-Match": tag}).status_code == 200
-    late_response = manager.patch(collection_path(collection), {"alpha": 0.75}, headers={"If-Match": tag})
-    assert error_of(late_response)[:2] == (412, "stale") and collection.refreshed().alpha == 0.25
-    for malformed in ("", "x", '"x', "W/x", '"a",'):
-        response = manager.patch(collection_path(collection), {"alpha": 0.75}, headers={"If-Match": malformed})
-        assert (response.status_code, response.json()["errors"][0]["field"]) == (400, "If-Match"), malformed
+    assert manager.patch(collection_path(collection), {"alpha": 0.25}, headers={"If-Match": etag}).status_code == 200
+    stale_response = manager.patch(collection_path(collection), {"alpha": 0.75}, headers={"If-Match": etag})
+    assert error_of(stale_response)[:2] == (412, "stale") and collection.refreshed().alpha == 0.25
+    for malformed_tag in ("", "x", '"x', "W/x", '"a",'):
+        response = manager.patch(collection_path(collection), {"alpha": 0.75}, headers={"If-Match": malformed_tag})
+        assert (response.status_code, response.json()["errors"][0]["field"]) == (400, "If-Match"), malformed_tag
     assert manager.patch(collection_path(collection), {"alpha": 0.5}, headers={"If-Match": "*"}).status_code == 200
 
 
@@ -128,34 +128,34 @@ def test_language_can_be_set_for_new_documents(manager: KeyCaller):
     assert manager.patch(collection_path(collection), {"language": "french"}).status_code == 200
     manager.load("The toner is on the table, and it is blue.")
 
-    rows = Version.objects.order_by("pk").values_list("text_configuration", flat=True)
-    assert list(rows) == ["english", "french"]
+    languages = Version.objects.order_by("pk").values_list("text_configuration", flat=True)
+    assert list(languages) == ["english", "french"]
 
 
-def test_deletion_response_lists_what_was_deleted(manager: KeyCaller):
+def test_deletion_response_counts_deleted_documents(manager: KeyCaller):
     manager.load("A text.")
     response = manager.delete(collection_path(Collection.objects.get()))
 
-    assert response.json()["deleted_documents"] == 1 and manager.get(MANAGED_PATH).json() == []
+    assert response.json()["deleted_documents"] == 1 and manager.get(API_PATH).json() == []
 
 
 def test_list_supports_filter_order_and_limit(manager: KeyCaller):
     for name in ("b", "a", "ab", "c"):
         make_library_collection(name)
 
-    def names(**query: Any) -> list[str]:
-        return [collection["collection_name"] for collection in manager.get(MANAGED_PATH, **query).json()]
+    def list_names(**query: Any) -> list[str]:
+        return [collection["collection_name"] for collection in manager.get(API_PATH, **query).json()]
 
-    assert names() == ["a", "ab", "b", "c"]
-    assert names(collection_name="A") == ["a", "ab"]
-    assert names(ordering="-collection_name", limit=2) == ["c", "b"]
-    page = manager.get(MANAGED_PATH, limit=3)
+    assert list_names() == ["a", "ab", "b", "c"]
+    assert list_names(collection_name="A") == ["a", "ab"]
+    assert list_names(ordering="-collection_name", limit=2) == ["c", "b"]
+    page = manager.get(API_PATH, limit=3)
     assert (page["X-Total-Count"], page["X-Next-Offset"]) == ("4", "3")
-    assert names(limit=3, offset=3) == ["c"] and "X-Next-Offset" not in manager.get(MANAGED_PATH, offset=3)
+    assert list_names(limit=3, offset=3) == ["c"] and "X-Next-Offset" not in manager.get(API_PATH, offset=3)
 
 
 @pytest.mark.parametrize(
-    ("query", "refusal"),
+    ("query", "expected_error"),
     [
         ({"ordering": "secret"}, (400, "invalid_parameter", "ordering")),
         ({"limit": "0"}, (400, "invalid_parameter", "limit")),
@@ -165,16 +165,16 @@ def test_list_supports_filter_order_and_limit(manager: KeyCaller):
         ({"collection_nam": "a"}, (400, "unknown_field", "collection_nam")),
     ],
 )
-def test_limit_is_respected(manager: KeyCaller, query: dict[str, str], refusal: Any):
-    response = manager.get(MANAGED_PATH, **query)
+def test_invalid_list_parameter_is_refused(manager: KeyCaller, query: dict[str, str], expected_error: Any):
+    response = manager.get(API_PATH, **query)
 
-    assert error_of(response) == refusal
+    assert error_of(response) == expected_error
     if "ordering" in query:
         assert "-collection_name" in response.json()["errors"][0]["message"]
 
 
 def test_all_invalid_settings_are_reported(manager: KeyCaller):
-    refusal = manager.post(MANAGED_PATH, {"collection_name": "a", "alpha": 2, "chunk_size": 1, "language": "klingon"})
+    refusal = manager.post(API_PATH, {"collection_name": "a", "alpha": 2, "chunk_size": 1, "language": "klingon"})
 
     assert {error["field"] for error in refusal.json()["errors"]} == {"alpha", "chunk_size", "language"}
 
@@ -182,14 +182,14 @@ def test_all_invalid_settings_are_reported(manager: KeyCaller):
 def test_list_runs_a_constant_number_of_queries(manager: KeyCaller):
     def count_statements() -> int:
         with CaptureQueriesContext(connection) as queries:
-            assert manager.get(MANAGED_PATH).status_code == 200
+            assert manager.get(API_PATH).status_code == 200
         return len([query for query in queries if '"document' in query["sql"] or '"sys_role"' in query["sql"]])
 
     make_library_collection("a", readers=("crew",))
-    count_before = count_statements()
+    initial_count = count_statements()
     for number in range(10):
         make_library_collection(f"more {number}", readers=(f"role {number}",))
-    assert count_statements() == count_before <= 5
+    assert count_statements() == initial_count <= 5
 
 
 def test_reembedding_uses_the_configured_model(manager: KeyCaller):
@@ -209,8 +209,8 @@ def test_search_equals_the_search_endpoint(manager: KeyCaller):
     parameters = {"query": "toner", "k": 3, "metadata": "type=manual", "mode": "hybrid", "alpha": 0.4}
     response = manager.post(collection_path(collection, "/search"), parameters)
 
-    expected = manager.post("/get_relevant_documents", {**parameters, "collection_names": ["manuals"]})
-    assert response.content == expected.content and len(response.json()) == 1
+    expected_response = manager.post("/get_relevant_documents", {**parameters, "collection_names": ["manuals"]})
+    assert response.content == expected_response.content and len(response.json()) == 1
     assert error_of(manager.post(collection_path(collection, "/search"), {"query": ""})) == (
         400,
         "invalid_parameter",
@@ -226,19 +226,19 @@ def test_session_requires_a_csrf_token(carl: User):
     collection = make_library_collection("manuals")
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(carl)
-    assert browser.get(MANAGED_PATH).status_code == 200
+    assert browser.get(API_PATH).status_code == 200
     refusal: Any = browser.patch(collection_path(collection), '{"alpha": 0.1}', content_type="application/json")
     assert error_of(refusal)[:2] == (403, "access_denied") and collection.refreshed().alpha == 0.7
 
     browser.get("/account/")  # a page with a form sets the CSRF cookie
-    token = {"X-CSRFToken": browser.cookies["servicebase_csrf"].value}
+    csrf_headers = {"X-CSRFToken": browser.cookies["servicebase_csrf"].value}
     response = browser.patch(
-        collection_path(collection), '{"alpha": 0.1}', content_type="application/json", headers=token
+        collection_path(collection), '{"alpha": 0.1}', content_type="application/json", headers=csrf_headers
     )
     assert response.status_code == 200 and collection.refreshed().sys_updated_by == carl.pk
-    form = {"file": b"x", "csrfmiddlewaretoken": token["X-CSRFToken"]}
-    unread_refusal: Any = browser.post(collection_path(collection, "/documents"), form)
-    assert error_of(unread_refusal)[:2] == (403, "access_denied"), (
+    form = {"file": b"x", "csrfmiddlewaretoken": csrf_headers["X-CSRFToken"]}
+    form_refusal: Any = browser.post(collection_path(collection, "/documents"), form)
+    assert error_of(form_refusal)[:2] == (403, "access_denied"), (
         "the token must be in a header, because the body is not read for it"
     )
 
@@ -246,22 +246,21 @@ def test_session_requires_a_csrf_token(carl: User):
 @pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE"])
 def test_missing_credentials_are_401(method: str, db: Any):  # C01
     for path in (
-        MANAGED_PATH,
-        f"{MANAGED_PATH}/1",
-        f"{MANAGED_PATH}/1/documents",
-        f"{MANAGED_PATH}/1/documents/1",
-        f"{MANAGED_PATH}/1/search",
+        API_PATH,
+        f"{API_PATH}/1",
+        f"{API_PATH}/1/documents",
+        f"{API_PATH}/1/documents/1",
+        f"{API_PATH}/1/search",
     ):
         assert Client().generic(method, path, b"{", content_type="application/json").status_code == 401
 
 
-def test_loads_and_lists_continue_while_settings_change(manager: KeyCaller):
-    """Changed settings apply to later loads."""
+def test_changed_settings_apply_only_to_later_loads(manager: KeyCaller):
     manager.load("A text of forty characters or so it is. " * 30)
     collection = Collection.objects.get()
-    count_before = manager.get(collection_path(collection)).json()["chunks_count"]
+    initial_count = manager.get(collection_path(collection)).json()["chunks_count"]
     manager.patch(collection_path(collection), {"chunk_size": 200, "chunk_overlap": 0})
 
-    assert manager.get(collection_path(collection)).json()["chunks_count"] == count_before
+    assert manager.get(collection_path(collection)).json()["chunks_count"] == initial_count
     response = manager.post(LOAD_TEXT_PATH, {"text": "Another text. " * 100}, collection_name="manuals")
-    assert response.json()["chunks_count"] > count_before
+    assert response.json()["chunks_count"] > initial_count

@@ -10,13 +10,13 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import User
 from collections_app.models import Collection, Document, Version
 from tests.collections_app.http.calls import (
+    API_PATH,
     BY_TAG_PATH,
     LOAD_TEXT_PATH,
-    MANAGED_PATH,
     SEARCH_PATH,
     KeyCaller,
     error_of,
-    key_caller,
+    make_key_caller,
 )
 from tests.collections_app.library import add_document, add_failing_document, make_library_collection, pdf
 from tests.support.users import make_user
@@ -25,11 +25,11 @@ pytestmark = pytest.mark.django_db
 
 
 def documents_path(collection: Collection) -> str:
-    return f"{MANAGED_PATH}/{collection.pk}/documents"
+    return f"{API_PATH}/{collection.pk}/documents"
 
 
 def document_path(document: Document, suffix: str = "") -> str:
-    return f"{MANAGED_PATH}/{document.collection_id}/documents/{document.pk}{suffix}"
+    return f"{API_PATH}/{document.collection_id}/documents/{document.pk}{suffix}"
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def collection(manager: KeyCaller) -> Collection:
 
 @pytest.fixture
 def reader_caller(collection: Collection) -> KeyCaller:
-    return key_caller(make_user("dora", "crew"))
+    return make_key_caller(make_user("dora", "crew"))
 
 
 def test_document_shows_its_progress(manager: KeyCaller, collection: Collection):
@@ -52,8 +52,8 @@ def test_document_shows_its_progress(manager: KeyCaller, collection: Collection)
         "size": 17, "metadata": {"type": "manual"}, "characters": 17,
         "chunks_count": 1, "generation": 1, "progress": None,
     }.items()  # fmt: skip
-    queued_document = manager.get(document_path(add_document(collection, "Later.", is_loaded=False))).json()
-    assert (queued_document["document_status"], queued_document["is_searched"], queued_document["ready_at"]) == (
+    queued_body = manager.get(document_path(add_document(collection, "Later.", is_loaded=False))).json()
+    assert (queued_body["document_status"], queued_body["is_searched"], queued_body["ready_at"]) == (
         "queued",
         False,
         None,
@@ -74,13 +74,13 @@ def test_failed_document_shows_the_reason_and_can_be_retried(manager: KeyCaller,
 
 def test_refused_retry_explains_what_to_do(manager: KeyCaller, collection: Collection):
     loaded_document, queued_document = add_document(collection), add_document(collection, "Later.", is_loaded=False)
-    result = [
+    messages = [
         manager.post(document_path(document, "/retry")).json()["errors"][0]["message"]
         for document in (loaded_document, queued_document)
     ]
 
-    assert "This document is ready." in result[0] and "/reload." in result[0]
-    assert "This document is queued." in result[1] and "reload" not in result[1]
+    assert "This document is ready." in messages[0] and "/reload." in messages[0]
+    assert "This document is queued." in messages[1] and "reload" not in messages[1]
 
 
 def test_list_supports_filter_order_and_limit(manager: KeyCaller, collection: Collection):
@@ -90,17 +90,17 @@ def test_list_supports_filter_order_and_limit(manager: KeyCaller, collection: Co
     add_document(collection, "Four.", is_loaded=False, filename="c.md", doc_id="four")
     add_document(make_library_collection("other"), "Five.", doc_id="five")
 
-    def ids(**query: Any) -> list[str]:
+    def list_ids(**query: Any) -> list[str]:
         response = manager.get(documents_path(collection), **query)
         assert response.status_code == 200, response.content
         return [document["doc_id"] for document in response.json()]
 
-    assert ids() == ["one", "two", "three", "four"]
-    assert ids(document_status="failed") == ["three"]
-    assert ids(filename=".MD") == ["one", "two", "four"]
-    assert ids(doc_id="two") == ["two"]
-    assert ids(ordering="filename", limit=2) == ["two", "one"]
-    assert ids(ordering="-created_at") == ["four", "three", "two", "one"]
+    assert list_ids() == ["one", "two", "three", "four"]
+    assert list_ids(document_status="failed") == ["three"]
+    assert list_ids(filename=".MD") == ["one", "two", "four"]
+    assert list_ids(doc_id="two") == ["two"]
+    assert list_ids(ordering="filename", limit=2) == ["two", "one"]
+    assert list_ids(ordering="-created_at") == ["four", "three", "two", "one"]
     page = manager.get(documents_path(collection), limit=3)
     assert (page["X-Total-Count"], page["X-Next-Offset"]) == ("4", "3")
     refusal = manager.get(documents_path(collection), document_status="lost")
@@ -116,10 +116,10 @@ def test_list_runs_a_constant_number_of_queries(manager: KeyCaller, collection: 
         return len([query for query in queries if '"document' in query["sql"]])
 
     add_document(collection, "One.", is_loaded=False)
-    count_before = count_statements()
+    initial_count = count_statements()
     for number in range(8):
         add_document(collection, f"Text {number}.", is_loaded=False)
-    assert count_statements() == count_before <= 5
+    assert count_statements() == initial_count <= 5
 
 
 def test_upload_equals_the_load_endpoint(manager: KeyCaller, collection: Collection, reader_caller: KeyCaller):
@@ -128,8 +128,8 @@ def test_upload_equals_the_load_endpoint(manager: KeyCaller, collection: Collect
     )
 
     assert response.status_code == 201 and response.json()["collection_name"] == "manuals"
-    waiting_response = manager.upload(b"A text.", "b.txt", path=documents_path(collection), wait="false")
-    assert waiting_response.status_code == 202
+    queued_response = manager.upload(b"A text.", "b.txt", path=documents_path(collection), wait="false")
+    assert queued_response.status_code == 202
     refusal = manager.upload(b"A text.", "b.txt", path=documents_path(collection), collection_name="other")
     assert error_of(refusal) == (400, "unknown_field", "collection_name")
     assert error_of(manager.upload(b"", "b.txt", path=documents_path(collection)))[:2] == (400, "empty_file")
@@ -140,15 +140,15 @@ def test_upload_equals_the_load_endpoint(manager: KeyCaller, collection: Collect
     assert error_of(large_refusal)[:2] == (413, "too_large")
 
 
-def test_browser_uploads_with_its_token_in_a_header(carl: User, collection: Collection):
+def test_browser_uploads_with_its_csrf_token_in_a_header(carl: User, collection: Collection):
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(carl)
     browser.get("/account/")
-    token = {"X-CSRFToken": browser.cookies["servicebase_csrf"].value}
+    csrf_headers = {"X-CSRFToken": browser.cookies["servicebase_csrf"].value}
     from django.core.files.uploadedfile import SimpleUploadedFile
 
     response = browser.post(
-        documents_path(collection), {"file": SimpleUploadedFile("a.txt", b"A text.")}, headers=token
+        documents_path(collection), {"file": SimpleUploadedFile("a.txt", b"A text.")}, headers=csrf_headers
     )
     assert response.status_code == 201 and Document.objects.get().created_by == carl.pk
 
@@ -172,7 +172,7 @@ def test_metadata_applies_to_old_and_new_version(manager: KeyCaller, collection:
 
 
 @pytest.mark.parametrize(
-    ("body", "expected"),
+    ("body", "expected_error"),
     [
         ({}, (422, "mandatory", "metadata")),
         ({"metadata": []}, (400, "invalid_metadata", "metadata")),
@@ -186,9 +186,9 @@ def test_metadata_applies_to_old_and_new_version(manager: KeyCaller, collection:
         ({"metadata": {}, "state": "ready"}, (400, "unknown_field", "state")),  # C08
     ],
 )
-def test_invalid_metadata_changes_nothing(manager: KeyCaller, collection: Collection, body: Any, expected: Any):
+def test_invalid_metadata_changes_nothing(manager: KeyCaller, collection: Collection, body: Any, expected_error: Any):
     document = add_document(collection, metadata={"n": 1}, is_loaded=False)
-    assert error_of(manager.patch(document_path(document), body)) == expected
+    assert error_of(manager.patch(document_path(document), body)) == expected_error
     assert Version.objects.get().metadata == {"n": 1}
 
 
@@ -203,10 +203,10 @@ def test_metadata_rules_equal_those_of_a_load(manager: KeyCaller, collection: Co
 
 def test_if_match_prevents_lost_updates(manager: KeyCaller, collection: Collection):
     document = add_document(collection, metadata={"n": 1})
-    tag = {"If-Match": manager.get(document_path(document))["ETag"]}
+    etag = {"If-Match": manager.get(document_path(document))["ETag"]}
 
-    assert manager.patch(document_path(document), {"metadata": {"n": 2}}, headers=tag).status_code == 200
-    assert error_of(manager.patch(document_path(document), {"metadata": {"n": 3}}, headers=tag))[:2] == (412, "stale")
+    assert manager.patch(document_path(document), {"metadata": {"n": 2}}, headers=etag).status_code == 200
+    assert error_of(manager.patch(document_path(document), {"metadata": {"n": 3}}, headers=etag))[:2] == (412, "stale")
     assert Version.objects.get().metadata == {"n": 2}
 
 
@@ -229,7 +229,7 @@ def test_original_can_be_downloaded(manager: KeyCaller, reader_caller: KeyCaller
 def test_reload_uses_current_settings(manager: KeyCaller, collection: Collection):
     first_document = add_document(collection, "The toner is red. " * 50, doc_id="one")
     second_document = add_document(collection, "The toner is red. " * 50, doc_id="two")
-    manager.patch(f"{MANAGED_PATH}/{collection.pk}", {"chunk_size": 100, "chunk_overlap": 0})
+    manager.patch(f"{API_PATH}/{collection.pk}", {"chunk_size": 100, "chunk_overlap": 0})
     response = manager.post(document_path(second_document, "/reload"))
 
     assert (response.status_code, response.json()["document_status"], response.json()["doc_id"]) == (
@@ -255,7 +255,7 @@ def test_document_is_deleted_by_its_id(manager: KeyCaller, collection: Collectio
     )
 
 
-CALLS: list[Any] = [
+REQUESTS: list[Any] = [
     lambda caller, path: caller.get(path),
     lambda caller, path: caller.patch(path, {"metadata": {}}),
     lambda caller, path: caller.delete(path),
@@ -268,19 +268,19 @@ CALLS: list[Any] = [
 def test_document_is_found_only_in_its_own_collection(manager: KeyCaller, collection: Collection):  # C12
     document = add_document(make_library_collection("other"), is_loaded=False)
 
-    for call in CALLS:
-        other_response = call(manager, f"{documents_path(collection)}/{document.pk}")
-        missing_response = call(manager, f"{documents_path(collection)}/1")
+    for send_request in REQUESTS:
+        other_response = send_request(manager, f"{documents_path(collection)}/{document.pk}")
+        missing_response = send_request(manager, f"{documents_path(collection)}/1")
         assert other_response.status_code == 404 and other_response.content == missing_response.content
 
 
 def test_unreadable_collection_is_404(stranger: KeyCaller, collection: Collection):  # C02
     document = add_document(collection, is_loaded=False)
 
-    for call in CALLS:
+    for send_request in REQUESTS:
         hidden_response, missing_response = (
-            call(stranger, document_path(document)),
-            call(stranger, f"{MANAGED_PATH}/1/documents/1"),
+            send_request(stranger, document_path(document)),
+            send_request(stranger, f"{API_PATH}/1/documents/1"),
         )
         assert hidden_response.status_code == 404 and hidden_response.content == missing_response.content
 
@@ -288,7 +288,7 @@ def test_unreadable_collection_is_404(stranger: KeyCaller, collection: Collectio
 def test_readers_cannot_change_documents(reader_caller: KeyCaller, collection: Collection):
     document = add_document(collection, is_loaded=False)
 
-    assert [call(reader_caller, document_path(document)).status_code for call in CALLS] == [
+    assert [send_request(reader_caller, document_path(document)).status_code for send_request in REQUESTS] == [
         200,
         403,
         403,
@@ -300,17 +300,17 @@ def test_readers_cannot_change_documents(reader_caller: KeyCaller, collection: C
 
 def test_documents_of_a_deleted_collection_are_404(manager: KeyCaller, collection: Collection):
     document = add_document(collection, is_loaded=False)
-    manager.delete(f"{MANAGED_PATH}/{collection.pk}")
+    manager.delete(f"{API_PATH}/{collection.pk}")
 
-    assert {call(manager, document_path(document)).status_code for call in CALLS} == {404}
+    assert {send_request(manager, document_path(document)).status_code for send_request in REQUESTS} == {404}
 
 
 @pytest.mark.parametrize("filename", ["cafe\u0301.txt", "caf\u00e9.txt"])
 def test_file_name_filter_ignores_unicode_composition(manager: KeyCaller, filename: str):
     document = manager.upload(b"One text.", filename, collection_name="manuals").json()
-    documents = document["status_url"].removeprefix("http://testserver").rpartition("/")[0]
+    list_path = document["status_url"].removeprefix("http://testserver").rpartition("/")[0]
 
     for name in ("cafe\u0301", "caf\u00e9"):
-        assert [document["filename"] for document in manager.get(documents, filename=name).json()] == ["caf\u00e9.txt"]
+        assert [document["filename"] for document in manager.get(list_path, filename=name).json()] == ["caf\u00e9.txt"]
     Version.objects.update(filename="cafe\u0301.txt")
-    assert len(manager.get(documents, filename="caf\u00e9").json()) == 1, "a name stored before names were normalised"
+    assert len(manager.get(list_path, filename="caf\u00e9").json()) == 1, "a name stored before names were normalized"

@@ -5,12 +5,12 @@ from django.test import Client
 
 from collections_app.models import Collection
 from tests.collections_app.http.calls import (
+    API_PATH,
     BY_TAG_PATH,
     DELETE_COLLECTION_PATH,
     DELETE_DOCUMENT_PATH,
     DOCUMENT_NAMES_PATH,
     LOAD_TEXT_PATH,
-    MANAGED_PATH,
     SEARCH_PATH,
     KeyCaller,
     error_of,
@@ -32,8 +32,8 @@ def test_names_cannot_begin_or_end_with_white_space(manager: KeyCaller, name: st
     for response in (
         manager.post(LOAD_TEXT_PATH, {"text": "a"}, collection_name=name),
         manager.upload(b"a", "a.txt", collection_name=name),
-        manager.post(MANAGED_PATH, {"collection_name": name}),
-        manager.patch(f"{MANAGED_PATH}/{collection.pk}", {"collection_name": name}),
+        manager.post(API_PATH, {"collection_name": name}),
+        manager.patch(f"{API_PATH}/{collection.pk}", {"collection_name": name}),
     ):
         assert error_of(response) == INVALID_NAME_ERROR and "whitespace" in response.json()["errors"][0]["message"]
     assert stored_names() == {"walk"}
@@ -49,7 +49,7 @@ def test_pages_trim_names(as_carl: Client, name: str):
 def test_existing_name_with_white_space_keeps_working(manager: KeyCaller, name: str):
     collection = make_library_collection(name)
     manager.load("A text.", name, doc_id="one")
-    response = manager.patch(f"{MANAGED_PATH}/{collection.pk}", {"collection_name": name, "alpha": 0.5})
+    response = manager.patch(f"{API_PATH}/{collection.pk}", {"collection_name": name, "alpha": 0.5})
 
     assert response.status_code == 200 and manager.get(DOCUMENT_NAMES_PATH, collection_name=name).json() == ["one"]
     assert error_of(manager.get(DOCUMENT_NAMES_PATH, collection_name=name.strip()))[:2] == (404, "not_found")
@@ -59,14 +59,14 @@ def test_existing_name_with_white_space_keeps_working(manager: KeyCaller, name: 
 def test_lists_match_part_of_a_name_and_endpoints_the_whole_name(manager: KeyCaller):
     collection = make_library_collection("Handbooks of É")
     manager.upload(b"A text.", "Über Toner.TXT", collection_name=collection.name, doc_id="Toner")
-    documents = f"{MANAGED_PATH}/{collection.pk}/documents"
+    list_path = f"{API_PATH}/{collection.pk}/documents"
 
-    def count_found(path: str, **query: str) -> int:
+    def count_matches(path: str, **query: str) -> int:
         return len(manager.get(path, **query).json())
 
-    assert [count_found(MANAGED_PATH, collection_name=name) for name in ("hANDBOOKS", "of É", "shelf")] == [1, 1, 0]
-    assert [count_found(documents, filename=name) for name in ("toner.txt", "ÜBER", "über", "paper")] == [1, 1, 1, 0]
-    assert [count_found(documents, doc_id=doc_id) for doc_id in ("Toner", "Tone", "toner")] == [1, 0, 0]
+    assert [count_matches(API_PATH, collection_name=name) for name in ("hANDBOOKS", "of É", "shelf")] == [1, 1, 0]
+    assert [count_matches(list_path, filename=name) for name in ("toner.txt", "ÜBER", "über", "paper")] == [1, 1, 1, 0]
+    assert [count_matches(list_path, doc_id=doc_id) for doc_id in ("Toner", "Tone", "toner")] == [1, 0, 0]
     for name in ("Handbooks", "handbooks of É"):
         assert error_of(manager.get(DOCUMENT_NAMES_PATH, collection_name=name))[:2] == (404, "not_found")
     for doc_id in ("Tone", "toner"):
@@ -105,8 +105,8 @@ def test_invisible_characters_are_refused_in_new_names(manager: KeyCaller, name:
     for response in (
         manager.post(LOAD_TEXT_PATH, {"text": "a", "collection_name": name}),
         manager.upload(b"a", "a.txt", collection_name=name),
-        manager.post(MANAGED_PATH, {"collection_name": name}),
-        manager.patch(f"{MANAGED_PATH}/{collection.pk}", {"collection_name": name}),
+        manager.post(API_PATH, {"collection_name": name}),
+        manager.patch(f"{API_PATH}/{collection.pk}", {"collection_name": name}),
     ):
         assert error_of(response) == INVALID_NAME_ERROR and "control" in response.json()["errors"][0]["message"]
     assert stored_names() == {"walk"}
@@ -115,10 +115,10 @@ def test_invisible_characters_are_refused_in_new_names(manager: KeyCaller, name:
 @pytest.mark.parametrize(
     "name", [name for name in INVISIBLE_NAMES if name.isprintable() or "\u200b" in name], ids=ascii
 )
-def test_existing_name_with_such_characters_is_reachable(manager: KeyCaller, name: str):
+def test_existing_name_with_invisible_characters_keeps_working(manager: KeyCaller, name: str):
     collection = make_library_collection(name)
     manager.load("A text.", name, doc_id="one")
-    response = manager.patch(f"{MANAGED_PATH}/{collection.pk}", {"collection_name": name, "alpha": 0.5})
+    response = manager.patch(f"{API_PATH}/{collection.pk}", {"collection_name": name, "alpha": 0.5})
 
     assert response.status_code == 200 and manager.get(DOCUMENT_NAMES_PATH, collection_name=name).json() == ["one"]
     assert manager.delete(DELETE_COLLECTION_PATH, collection_name=name).status_code == 200
@@ -128,4 +128,4 @@ def test_existing_name_with_such_characters_is_reachable(manager: KeyCaller, nam
     "name", ["w\u0430lk", "W\u0391LK", "\u0928\u092e\u0938\u094d\u0924\u0947", "\u5e2e\u52a9", "a & b"], ids=ascii
 )
 def test_letters_that_look_like_others_are_allowed(manager: KeyCaller, name: str):
-    assert manager.post(MANAGED_PATH, {"collection_name": name}).status_code == 201
+    assert manager.post(API_PATH, {"collection_name": name}).status_code == 201

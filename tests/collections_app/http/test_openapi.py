@@ -13,17 +13,17 @@ from collections_app.http import endpoints, load_requests, serializers
 from collections_app.models import Collection, Document, Version
 from collections_app.urls import ENDPOINTS
 from tests.collections_app.http.calls import (
+    API_PATH,
     BY_TAG_PATH,
     COLLECTION_LIST_PATH,
     DELETE_COLLECTION_PATH,
     DELETE_DOCUMENT_PATH,
-    EIGHT_PATHS,
+    ENDPOINT_PATHS,
     LOAD_FILE_PATH,
     LOAD_TEXT_PATH,
-    MANAGED_PATH,
     SEARCH_PATH,
     KeyCaller,
-    key_caller,
+    make_key_caller,
 )
 
 pytestmark = pytest.mark.django_db
@@ -37,22 +37,22 @@ def schema() -> dict[str, Any]:
 
 def test_document_is_valid_and_has_each_endpoint_once(schema: dict[str, Any]):
     validate_schema(schema)
-    paths = [path for path in schema["paths"] if "collection" in path or path in EIGHT_PATHS]
-    assert set(EIGHT_PATHS) <= set(paths) and len(paths) == len({path.rstrip("/") for path in paths})
-    ids = [operation["operationId"] for path_item in schema["paths"].values() for operation in path_item.values()]
-    assert len(ids) == len(set(ids))
+    paths = [path for path in schema["paths"] if "collection" in path or path in ENDPOINT_PATHS]
+    assert set(ENDPOINT_PATHS) <= set(paths) and len(paths) == len({path.rstrip("/") for path in paths})
+    operation_ids = [operation["operationId"] for path in schema["paths"].values() for operation in path.values()]
+    assert len(operation_ids) == len(set(operation_ids))
 
 
 def test_general_endpoints_come_before_tables(carl: User):
-    first_tags = ["Credentials", "Table API", "Document collections", "Collection management"]
-    body = key_caller(carl).get("/api/schema").json()
+    expected_tags = ["Credentials", "Table API", "Document collections", "Collection management"]
+    body = make_key_caller(carl).get("/api/schema").json()
     used_tags = {tag for path in body["paths"].values() for operation in path.values() for tag in operation["tags"]}
 
-    assert [tag["name"] for tag in body["tags"]] == first_tags
-    assert {tag for tag in used_tags if not tag.startswith("Table ") or tag in first_tags} == set(first_tags)
+    assert [tag["name"] for tag in body["tags"]] == expected_tags
+    assert {tag for tag in used_tags if not tag.startswith("Table ") or tag in expected_tags} == set(expected_tags)
 
 
-def test_described_methods_are_the_allowed_ones(schema: dict[str, Any]):
+def test_described_methods_equal_the_allowed_methods(schema: dict[str, Any]):
     for name, view in ENDPOINTS.items():
         assert set(schema["paths"][f"/{name}"]) == set(view.http_method_names) - {"head"}
 
@@ -73,17 +73,17 @@ def test_every_parameter_of_a_view_is_described(schema: dict[str, Any]):
 
 def test_every_error_is_described(schema: dict[str, Any]):
     read_statuses = {"200", "400", "401", "404", "414", "422", "429", "503"}
-    bodies = {"408", "411", "413", "415"}
-    result = {
+    body_statuses = {"408", "411", "413", "415"}
+    statuses = {
         path: {method: set(operation["responses"]) for method, operation in schema["paths"][path].items()}
-        for path in EIGHT_PATHS
+        for path in ENDPOINT_PATHS
     }
 
-    assert result[SEARCH_PATH] == {"get": read_statuses, "post": read_statuses | bodies}
-    assert result[LOAD_TEXT_PATH]["post"] == read_statuses | bodies | {"201", "202", "403", "409"}
-    assert result[DELETE_COLLECTION_PATH]["delete"] == read_statuses | {"403"}
+    assert statuses[SEARCH_PATH] == {"get": read_statuses, "post": read_statuses | body_statuses}
+    assert statuses[LOAD_TEXT_PATH]["post"] == read_statuses | body_statuses | {"201", "202", "403", "409"}
+    assert statuses[DELETE_COLLECTION_PATH]["delete"] == read_statuses | {"403"}
     for path, operations in schema["paths"].items():
-        if path.startswith(MANAGED_PATH):
+        if path.startswith(API_PATH):
             assert all({"401", "404", "503"} <= set(operation["responses"]) for operation in operations.values()), path
 
 
@@ -127,23 +127,23 @@ def declared_parameters(schema: dict[str, Any], method: str, path: str, location
 
 
 def test_management_responses_have_the_declared_headers(manager: KeyCaller, schema: dict[str, Any]):
-    collection_path, document_path = f"{MANAGED_PATH}/{{sys_id}}", f"{MANAGED_PATH}/{{sys_id}}/documents/{{document}}"
-    response = manager.post(MANAGED_PATH, {"collection_name": "manuals"})
-    manager.post(MANAGED_PATH, {"collection_name": "other"})
+    collection_path, document_path = f"{API_PATH}/{{sys_id}}", f"{API_PATH}/{{sys_id}}/documents/{{document}}"
+    response = manager.post(API_PATH, {"collection_name": "manuals"})
+    manager.post(API_PATH, {"collection_name": "other"})
     for doc_id in ("one", "two"):
         manager.load(f"The toner of {doc_id}.", doc_id=doc_id)
-    ids = {"sys_id": response.json()["sys_id"], "document": Document.objects.get(doc_id="one").pk}
+    path_parameters = {"sys_id": response.json()["sys_id"], "document": Document.objects.get(doc_id="one").pk}
 
     def check_headers(method: str, path: str, body: Any = None, **query: Any) -> set[str]:
-        response = manager.send(method.upper(), path.format(**ids), body, **query)
+        response = manager.send(method.upper(), path.format(**path_parameters), body, **query)
         declared_response = schema["paths"][path][method]["responses"][str(response.status_code)]
         assert DECLARED_HEADERS & set(declared_response.get("headers", ())) == DECLARED_HEADERS & set(
             response.headers
         ), (method, path)
         return DECLARED_HEADERS & set(response.headers)
 
-    assert response["ETag"] and "ETag" in schema["paths"][MANAGED_PATH]["post"]["responses"]["201"]["headers"]
-    for path in (MANAGED_PATH, f"{collection_path}/documents"):
+    assert response["ETag"] and "ETag" in schema["paths"][API_PATH]["post"]["responses"]["201"]["headers"]
+    for path in (API_PATH, f"{collection_path}/documents"):
         assert check_headers("get", path, limit=1) == {"X-Total-Count", "X-Next-Offset"}
     for path, body in ((collection_path, {"alpha": 0.5}), (document_path, {"metadata": {}})):
         assert check_headers("get", path) == check_headers("patch", path, body) == {"ETag"}
@@ -162,8 +162,8 @@ def test_management_responses_have_the_declared_headers(manager: KeyCaller, sche
 
 @pytest.mark.parametrize("query", [{"limit": "0"}, {"ordering": "zz"}, {"foo": "1"}, {"offset": "-1"}])
 def test_refusals_of_lists_are_declared(manager: KeyCaller, schema: dict[str, Any], query: dict[str, str]):
-    sys_id = manager.post(MANAGED_PATH, {"collection_name": "manuals"}).json()["sys_id"]
-    for path in (MANAGED_PATH, f"{MANAGED_PATH}/{{sys_id}}/documents"):
+    sys_id = manager.post(API_PATH, {"collection_name": "manuals"}).json()["sys_id"]
+    for path in (API_PATH, f"{API_PATH}/{{sys_id}}/documents"):
         response = manager.get(path.format(sys_id=sys_id), **query)
         assert response.status_code == 400 and "400" in schema["paths"][path]["get"]["responses"]
 
@@ -178,7 +178,7 @@ def test_refusals_of_lists_are_declared(manager: KeyCaller, schema: dict[str, An
         ),
         (LOAD_FILE_PATH, None, {"doc_id": "a", "metadata": '{"n": 1}', "on_duplicate": "error", "wait": "false"}),
         (
-            f"{MANAGED_PATH}/{{sys_id}}/documents",
+            f"{API_PATH}/{{sys_id}}/documents",
             None,
             {"doc_id": "a", "metadata": '{"n": 1}', "on_duplicate": "error", "wait": "false"},
         ),
@@ -188,7 +188,7 @@ def test_refusals_of_lists_are_declared(manager: KeyCaller, schema: dict[str, An
             {"k": 1, "metadata": "n=2", "mode": "text", "alpha": "0.5"},
         ),
         (
-            f"{MANAGED_PATH}/{{sys_id}}/search",
+            f"{API_PATH}/{{sys_id}}/search",
             {"query": "toner"},
             {"k": 1, "metadata": "n=2", "mode": "text", "alpha": 1},
         ),
@@ -199,14 +199,14 @@ def test_declared_query_parameters_work_together_with_a_body(
     manager: KeyCaller, schema: dict[str, Any], path: str, body: Any, query: dict[str, Any]
 ):
     manager.load("The toner.", doc_id="there", metadata={"n": 2})
-    target = path.format(sys_id=Collection.objects.get().pk)
+    url = path.format(sys_id=Collection.objects.get().pk)
     parameters = {"collection_name": "manuals"} if path in (LOAD_TEXT_PATH, LOAD_FILE_PATH) else {}
     assert declared_parameters(schema, "post", path, "query") == {*query, *parameters}
 
     if body is None:
-        response = manager.upload(b"New.", "a.txt", path=target, **parameters, **query)
+        response = manager.upload(b"New.", "a.txt", path=url, **parameters, **query)
     else:
-        response = manager.post(target, body, **parameters, **query)
+        response = manager.post(url, body, **parameters, **query)
     if "wait" in query:
         assert (response.status_code, response.json()["doc_id"], response.json()["metadata"]) == (202, "a", {"n": 1})
     else:
@@ -214,7 +214,7 @@ def test_declared_query_parameters_work_together_with_a_body(
 
 
 def test_described_defaults_do_not_contradict_a_body(schema: dict[str, Any]):
-    for path in (*EIGHT_PATHS, f"{MANAGED_PATH}/{{sys_id}}/search", f"{MANAGED_PATH}/{{sys_id}}/documents"):
+    for path in (*ENDPOINT_PATHS, f"{API_PATH}/{{sys_id}}/search", f"{API_PATH}/{{sys_id}}/documents"):
         for parameter in schema["paths"][path].get("post", {}).get("parameters", ()):
             assert "default" not in parameter["schema"], (path, parameter["name"])
 
@@ -226,7 +226,7 @@ def test_no_parameter_chooses_a_provider():  # C28
 
 
 def test_schemathesis_loads_every_operation(schema: dict[str, Any]):
-    result: list[Any] = list(schemathesis.openapi.from_dict(schema).get_all_operations())
+    results: list[Any] = list(schemathesis.openapi.from_dict(schema).get_all_operations())
 
-    assert all(isinstance(operation, schemathesis.core.result.Ok) for operation in result)
-    assert {operation.ok().path for operation in result} >= set(EIGHT_PATHS)
+    assert all(isinstance(result, schemathesis.core.result.Ok) for result in results)
+    assert {result.ok().path for result in results} >= set(ENDPOINT_PATHS)

@@ -15,7 +15,7 @@ from tests.collections_app.http.calls import (
     DELETE_COLLECTION_PATH,
     DELETE_DOCUMENT_PATH,
     DOCUMENT_NAMES_PATH,
-    EIGHT_PATHS,
+    ENDPOINT_PATHS,
     SEARCH_PATH,
     KeyCaller,
     error_of,
@@ -35,7 +35,7 @@ ALLOWED_METHODS = {
 }
 
 
-@pytest.mark.parametrize("path", EIGHT_PATHS)
+@pytest.mark.parametrize("path", ENDPOINT_PATHS)
 def test_no_view_accepts_a_session(path: str):  # B57
     view: Any = resolve(path).func
 
@@ -43,13 +43,13 @@ def test_no_view_accepts_a_session(path: str):  # B57
 
 
 def test_session_is_refused(as_alice: Client):  # B57, C01
-    for path in (*EIGHT_PATHS, *(f"{path}/" for path in EIGHT_PATHS)):
+    for path in (*ENDPOINT_PATHS, *(f"{path}/" for path in ENDPOINT_PATHS)):
         for method in ALL_METHODS:
             refusal = as_alice.generic(method, path, b"{}", content_type="application/json")
             assert refusal.status_code == 401 and "servicebase_session" not in refusal.cookies, (method, path)
 
 
-@pytest.mark.parametrize("path", EIGHT_PATHS)
+@pytest.mark.parametrize("path", ENDPOINT_PATHS)
 def test_credentials_are_checked_before_the_body(path: str, db: Any):  # C01
     """Neither an invalid body nor one of another type is read."""
     method = sorted(ALLOWED_METHODS[path] - {"HEAD"})[-1]
@@ -65,23 +65,23 @@ class UnreadBody(bytes):
         return 100
 
 
-@pytest.mark.parametrize("path", EIGHT_PATHS)
+@pytest.mark.parametrize("path", ENDPOINT_PATHS)
 def test_basic_credentials_are_accepted(path: str, bob: User):
     method = sorted(ALLOWED_METHODS[path] - {"HEAD"})[-1]
 
     assert Client().generic(method, path, headers=basic_auth("bob")).status_code not in (401, 403)
 
 
-def test_only_its_methods_are_allowed(stranger: KeyCaller):
-    for path, allowed in ALLOWED_METHODS.items():
+def test_endpoint_allows_only_its_methods(stranger: KeyCaller):
+    for path, allowed_methods in ALLOWED_METHODS.items():
         for method in ALL_METHODS:
             for url in (path, f"{path}/"):
                 status = stranger.send(method, url).status_code
-                assert (status != 405) == (method in allowed), (method, url, status)
-        assert set(stranger.send("PUT", path)["Allow"].split(", ")) == allowed
+                assert (status != 405) == (method in allowed_methods), (method, url, status)
+        assert set(stranger.send("PUT", path)["Allow"].split(", ")) == allowed_methods
 
 
-@pytest.mark.parametrize("path", EIGHT_PATHS)
+@pytest.mark.parametrize("path", ENDPOINT_PATHS)
 def test_error_is_json_for_a_browser_too(path: str, stranger: KeyCaller):
     response = stranger.send("PUT", path, headers={"Accept": "text/html"})
 
@@ -90,5 +90,5 @@ def test_error_is_json_for_a_browser_too(path: str, stranger: KeyCaller):
 
 
 def test_metrics_label_each_endpoint(stranger: KeyCaller):
-    for path in EIGHT_PATHS:
+    for path in ENDPOINT_PATHS:
         assert resolve(path).view_name == resolve(f"{path}/").view_name == path[1:]

@@ -6,10 +6,10 @@ import pytest
 
 from collections_app.models import Document
 from tests.collections_app.http.calls import (
+    API_PATH,
     BY_TAG_PATH,
     DELETE_DOCUMENT_PATH,
     LOAD_TEXT_PATH,
-    MANAGED_PATH,
     SEARCH_PATH,
     KeyCaller,
 )
@@ -39,7 +39,7 @@ def test_no_request_leaves_content_in_the_log(manager: KeyCaller, log_lines: lis
         manager.get(BY_TAG_PATH, collection_name=f"{CANARY}-missing"),
     ]
     document = Document.objects.get(doc_id=f"{CANARY}-1")
-    path = f"{MANAGED_PATH}/{document.collection_id}/documents/{document.pk}"
+    path = f"{API_PATH}/{document.collection_id}/documents/{document.pk}"
     responses += [
         manager.get(path),
         manager.get(f"{path}/content"),

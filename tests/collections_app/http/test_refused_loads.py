@@ -27,8 +27,8 @@ def test_file_without_a_name_differs_from_no_file(manager: KeyCaller):
         refusal = manager.send_form(form, collection_name="manuals")
         assert error_of(refusal) == (400, "mandatory", "file")
         assert refusal.json()["errors"][0]["message"].startswith(message)
-    other_response = manager.send_raw(b"hello", "text/plain", collection_name="manuals")
-    assert error_of(other_response) == (415, "unsupported_media_type", "file")
+    raw_response = manager.send_raw(b"hello", "text/plain", collection_name="manuals")
+    assert error_of(raw_response) == (415, "unsupported_media_type", "file")
 
 
 def test_control_characters_are_refused(manager: KeyCaller):
@@ -48,7 +48,7 @@ def test_unassigned_characters_are_accepted(manager: KeyCaller):
     assert contents == {"Thanks \U0001fa77", "日本 \U0001fae9", "\uf8ff"}
 
 
-def test_invalid_utf8_is_refused_in_new_names_and_found_in_old_ones(manager: KeyCaller):
+def test_invalid_utf8_is_refused_in_new_names_and_accepted_in_existing_ones(manager: KeyCaller):
     query_string = urlencode({"collection_name": b"\xff\xfe"})
     refusal = manager.post(f"{LOAD_TEXT_PATH}?{query_string}", {"text": "one"})
 

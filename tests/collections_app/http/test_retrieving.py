@@ -11,13 +11,13 @@ from collections_app import embed
 from collections_app.models import Collection
 from collections_app.search import metadata_listing
 from tests.collections_app.http.calls import (
+    API_PATH,
     BY_TAG_PATH,
     LOAD_TEXT_PATH,
-    MANAGED_PATH,
     SEARCH_PATH,
     KeyCaller,
     error_of,
-    key_caller,
+    make_key_caller,
 )
 from tests.collections_app.library import make_library_collection
 from tests.support.users import make_user
@@ -133,7 +133,7 @@ def test_server_fields_are_not_metadata(library_caller: KeyCaller, carl: User, a
         (library_caller.get(SEARCH_PATH, collection_names="printers", **parameters), "metadata"),
         (library_caller.post(SEARCH_PATH, {"collection_names": "printers", **parameters}), "metadata"),
         (library_caller.get(BY_TAG_PATH, collection_name="printers", tag_info=filter), "tag_info"),
-        (library_caller.post(f"{MANAGED_PATH}/{collection.pk}/search", parameters), "metadata"),
+        (library_caller.post(f"{API_PATH}/{collection.pk}/search", parameters), "metadata"),
     ):
         assert error_of(response) == (400, "invalid_query", field)
     page = as_carl.get(f"/collections/{collection.pk}/", {"query": "toner", "filter": filter})
@@ -151,22 +151,22 @@ def test_filter_applies_to_searches_and_lists(library_caller: KeyCaller):
         ), filter
 
 
-@pytest.mark.parametrize(("path", "name"), [(SEARCH_PATH, "metadata"), (BY_TAG_PATH, "tag_info")])
+@pytest.mark.parametrize(("path", "parameter_name"), [(SEARCH_PATH, "metadata"), (BY_TAG_PATH, "tag_info")])
 @pytest.mark.parametrize("filter", ["priority=high", "=", "type", "^^", "ORDERBYtype", "type=a^OR", "x" * 17_000])
-def test_invalid_filter_is_400(empty_collection_caller: KeyCaller, path: str, name: str, filter: str):  # C07
+def test_invalid_filter_is_400(empty_collection_caller: KeyCaller, path: str, parameter_name: str, filter: str):  # C07
     parameters = (
         {"collection_names": "printers", "query": "a"} if path == SEARCH_PATH else {"collection_name": "printers"}
     )
-    response = empty_collection_caller.post(path, {name: filter, **parameters})
+    response = empty_collection_caller.post(path, {parameter_name: filter, **parameters})
 
     status, code, field = error_of(response)
-    assert (status, field) == (400, name) and code in ("invalid_query", "invalid_parameter")
+    assert (status, field) == (400, parameter_name) and code in ("invalid_query", "invalid_parameter")
     if code == "invalid_query":
         assert response.json()["errors"][0]["position"] >= 0
 
 
 @pytest.mark.parametrize(
-    ("parameters", "expected"),
+    ("parameters", "expected_error"),
     [
         ({"query": ""}, (400, "invalid_parameter", "query")),  # C32
         ({"query": "x" * 1_000_000}, (400, "invalid_parameter", "query")),  # C32
@@ -182,10 +182,10 @@ def test_invalid_filter_is_400(empty_collection_caller: KeyCaller, path: str, na
         ({"base_url": "http://x"}, (400, "unknown_field", "base_url")),  # C28
     ],
 )
-def test_invalid_search_is_refused(empty_collection_caller: KeyCaller, parameters: Any, expected: Any):
+def test_invalid_search_is_refused(empty_collection_caller: KeyCaller, parameters: Any, expected_error: Any):
     assert (
         error_of(empty_collection_caller.post(SEARCH_PATH, {"collection_names": ["mail"], "query": "a", **parameters}))
-        == expected
+        == expected_error
     )
 
 
@@ -199,12 +199,12 @@ def test_body_of_another_type_is_415(empty_collection_caller: KeyCaller):
 
 def test_whole_documents_are_returned_by_metadata(library_caller: KeyCaller):
     response = library_caller.get(BY_TAG_PATH, collection_name="printers", tag_info="priority=1")
-    (body,) = response.json()
+    (document,) = response.json()
 
-    assert list(body) == [
+    assert list(document) == [
         "doc_id", "collection_name", "page_content", "metadata", "filename", "chunks_count", "created_at", "updated_at"
     ]  # fmt: skip
-    assert body["page_content"] == "The toner is red." and body["metadata"] == {"type": "manual", "priority": 1}
+    assert document["page_content"] == "The toner is red." and document["metadata"] == {"type": "manual", "priority": 1}
     assert response["X-Total-Count"] == "1" and "X-Next-Offset" not in response
 
 
@@ -226,8 +226,8 @@ def test_whole_documents_are_paged(manager: KeyCaller):
 
 def test_response_size_is_limited(manager: KeyCaller, monkeypatch: Any):
     monkeypatch.setattr(metadata_listing, "MAX_CHARACTERS", 100)
-    for number, size in enumerate((40, 50, 60, 300, 10)):
-        manager.load(f"{number}" * size, doc_id=f"d{number}")
+    for number, length in enumerate((40, 50, 60, 300, 10)):
+        manager.load(f"{number}" * length, doc_id=f"d{number}")
 
     pages, offset = [], "0"
     while offset:
@@ -268,7 +268,7 @@ def test_invalid_page_limit_is_refused(empty_collection_caller: KeyCaller, limit
 
 def test_search_without_the_provider_reports_keyword_mode(library_caller: KeyCaller, monkeypatch: Any):
     def fail_to_embed(*_: Any) -> Any:
-        raise embed.EmbeddingUnavailable("It is away.")
+        raise embed.EmbeddingUnavailable("The provider is unavailable.")
 
     parameters = {"collection_names": "printers", "query": "toner"}
     assert "X-Search-Mode" not in library_caller.get(SEARCH_PATH, **parameters)
@@ -285,7 +285,7 @@ def test_searching_requires_read_permission(library_caller: KeyCaller, stranger:
     Collection.objects.filter(name="mail").update(
         reader_roles=make_library_collection("other", readers=("crew",)).reader_roles
     )
-    reader = key_caller(make_user("dora", "crew"))
+    reader = make_key_caller(make_user("dora", "crew"))
 
     assert doc_ids(reader.get(SEARCH_PATH, collection_names="mail", query="mailbox")) == ["box"]
     assert doc_ids(reader.get(BY_TAG_PATH, collection_name="mail")) == ["box"]

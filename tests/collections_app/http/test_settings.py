@@ -7,7 +7,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from collections_app.models import Collection
-from tests.collections_app.http.calls import LOAD_TEXT_PATH, MANAGED_PATH, KeyCaller, error_of
+from tests.collections_app.http.calls import API_PATH, LOAD_TEXT_PATH, KeyCaller, error_of
 from tests.collections_app.library import make_library_collection
 
 pytestmark = pytest.mark.django_db
@@ -15,11 +15,11 @@ OVERLAP_CHECK = "document_collection_overlap CHECK (chunk_size >= chunk_overlap 
 
 
 def collection_path(collection: Collection) -> str:
-    return f"{MANAGED_PATH}/{collection.pk}"
+    return f"{API_PATH}/{collection.pk}"
 
 
 @pytest.mark.parametrize(
-    ("settings", "expected"),
+    ("settings", "expected_error"),
     [
         ({}, (422, "mandatory", "collection_name")),
         ({"collection_name": "a\n"}, (400, "invalid_parameter", "collection_name")),
@@ -37,10 +37,10 @@ def collection_path(collection: Collection) -> str:
         ({"sys_id": "1"}, (400, "unknown_field", "sys_id")),
     ],
 )
-def test_invalid_settings_create_nothing(manager: KeyCaller, settings: Any, expected: Any):
-    status, _, field = error_of(manager.post(MANAGED_PATH, {"collection_name": "a", **settings} if settings else {}))
+def test_invalid_settings_create_nothing(manager: KeyCaller, settings: Any, expected_error: Any):
+    status, _, field = error_of(manager.post(API_PATH, {"collection_name": "a", **settings} if settings else {}))
 
-    assert (status, field) == (expected[0], expected[2])
+    assert (status, field) == (expected_error[0], expected_error[2])
     assert not Collection.objects.exists()
 
 
@@ -48,7 +48,7 @@ def test_invalid_settings_create_nothing(manager: KeyCaller, settings: Any, expe
 def test_settings_must_be_one_json_object(manager: KeyCaller, body: Any):
     collection = make_library_collection("manuals")
     for response in (
-        manager.post(MANAGED_PATH, body),
+        manager.post(API_PATH, body),
         manager.patch(collection_path(collection), body),
         manager.patch(collection_path(collection), b"null"),
     ):
@@ -58,8 +58,8 @@ def test_settings_must_be_one_json_object(manager: KeyCaller, body: Any):
 
 def test_refusals_have_no_empty_field_names(manager: KeyCaller):
     responses = [
-        manager.post(MANAGED_PATH, {"collection_name": "a", "": 1}),
-        manager.get(MANAGED_PATH, **{"": "1"}),
+        manager.post(API_PATH, {"collection_name": "a", "": 1}),
+        manager.get(API_PATH, **{"": "1"}),
         manager.post(LOAD_TEXT_PATH, {"text": "a", "": 1}, collection_name="a"),
         manager.post(LOAD_TEXT_PATH, {"text": "a", "metadata": {"": 1}}, collection_name="a"),
         manager.post(LOAD_TEXT_PATH, b'{"text": "a", "metadata": {"": 99999999999999.99}}', collection_name="a"),
@@ -71,7 +71,7 @@ def test_refusals_have_no_empty_field_names(manager: KeyCaller):
 
 def test_overlap_is_at_most_half_of_a_chunk(manager: KeyCaller):
     settings = {"collection_name": "a", "chunk_size": 101, "chunk_overlap": 50}
-    assert manager.post(MANAGED_PATH, settings).status_code == 201
+    assert manager.post(API_PATH, settings).status_code == 201
     collections = Collection.objects.filter(name="a")
     with pytest.raises(IntegrityError), transaction.atomic():
         collections.update(chunk_overlap=51)
@@ -80,19 +80,19 @@ def test_overlap_is_at_most_half_of_a_chunk(manager: KeyCaller):
 
 @pytest.mark.parametrize(("size", "overlap"), [(100, 20), (200, 40), (399, 79), (400, 200), (8000, 200), (None, 200)])
 def test_default_overlap_fits_the_chunk_size(manager: KeyCaller, size: int | None, overlap: int):
-    response = manager.post(MANAGED_PATH, {"collection_name": "a"} | ({"chunk_size": size} if size else {}))
+    response = manager.post(API_PATH, {"collection_name": "a"} | ({"chunk_size": size} if size else {}))
 
     assert response.status_code == 201 and Collection.objects.get().chunk_overlap == overlap
 
 
 def test_error_names_the_conflicting_setting(manager: KeyCaller):
     collection = make_library_collection("manuals")
-    for change, field, expected in (
+    for change, field, message in (
         ({"chunk_size": 200}, "chunk_size", "chunk_overlap is 200"),
         ({"chunk_overlap": 501}, "chunk_overlap", "chunk_size is 1000"),
     ):
         refusal = manager.patch(collection_path(collection), change)
-        assert error_of(refusal) == (422, "invalid_value", field) and expected in refusal.json()["errors"][0]["message"]
+        assert error_of(refusal) == (422, "invalid_value", field) and message in refusal.json()["errors"][0]["message"]
     assert manager.patch(collection_path(collection), {"chunk_size": 400}).json()["chunk_overlap"] == 200
 
 

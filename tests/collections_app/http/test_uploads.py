@@ -47,9 +47,9 @@ def parse_form(body: bytes, **options: Any) -> tuple[bytes, uploads.Upload]:
 
 
 def refusal_of(body: bytes, **options: Any) -> tuple[int, str]:
-    with pytest.raises(ServiceError) as error:
+    with pytest.raises(ServiceError) as exc_info:
         parse_form(body, **options)
-    return error.value.status, error.value.code
+    return exc_info.value.status, exc_info.value.code
 
 
 def test_file_and_form_fields_are_parsed():
@@ -73,7 +73,7 @@ def test_file_of_any_size_is_complete(size: int):
 
 
 @pytest.mark.parametrize(
-    ("body", "expected"),
+    ("body", "expected_refusal"),
     [
         (FORM_END, (400, "mandatory")),
         (b"--", (400, "invalid_form")),
@@ -93,8 +93,8 @@ def test_file_of_any_size_is_complete(size: int):
         (form_part("file", b"x", "a" * 10_000) + FORM_END, (400, "invalid_form")),  # C13
     ],
 )
-def test_malformed_form_is_refused(body: bytes, expected: tuple[int, str]):  # C14
-    assert refusal_of(body) == expected
+def test_malformed_form_is_refused(body: bytes, expected_refusal: tuple[int, str]):  # C14
+    assert refusal_of(body) == expected_refusal
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,12 @@ def test_malformed_form_is_refused(body: bytes, expected: tuple[int, str]):  # C
 def test_form_with_large_or_too_many_fields_is_refused_while_it_is_read(fields: bytes, error: type[Exception]):  # C14
     with pytest.raises(error) as exc_info:
         parse_form(FILE_PART + fields + FORM_END)
-    result = to_service_error(exc_info.value)
-    assert result is not None and result.status == 413
+    service_error = to_service_error(exc_info.value)
+    assert service_error is not None and service_error.status == 413
 
 
 @pytest.mark.parametrize(
-    ("content_type", "expected"),
+    ("content_type", "expected_refusal"),
     [
         ("application/json", (415, "unsupported_media_type")),
         ("", (415, "unsupported_media_type")),
@@ -124,8 +124,8 @@ def test_form_with_large_or_too_many_fields_is_refused_while_it_is_read(fields: 
         (f"multipart/form-data; boundary={'x' * 300}", (400, "invalid_form")),
     ],
 )
-def test_another_content_type_or_boundary_is_refused(content_type: str, expected: tuple[int, str]):  # C14
-    assert refusal_of(FILE_PART + FORM_END, content_type=content_type) == expected
+def test_another_content_type_or_boundary_is_refused(content_type: str, expected_refusal: tuple[int, str]):  # C14
+    assert refusal_of(FILE_PART + FORM_END, content_type=content_type) == expected_refusal
 
 
 @pytest.mark.parametrize(
@@ -146,12 +146,12 @@ def test_file_over_the_limit_is_refused_during_the_upload(monkeypatch: Any):  # 
     read_sizes = []
     original_read = WSGIRequest.read
 
-    def count_and_read(request: WSGIRequest, *positional: Any) -> bytes:
-        data = original_read(request, *positional)
-        read_sizes.append(len(data))
-        return data
+    def read_and_record_size(request: WSGIRequest, *args: Any) -> bytes:
+        chunk = original_read(request, *args)
+        read_sizes.append(len(chunk))
+        return chunk
 
-    monkeypatch.setattr(WSGIRequest, "read", count_and_read)
+    monkeypatch.setattr(WSGIRequest, "read", read_and_record_size)
     assert refusal_of(form_part("file", b"x" * 9_000_000, "a.txt") + FORM_END) == (413, "too_large")
     assert sum(read_sizes) < 3_300_000
 
@@ -204,7 +204,7 @@ def test_full_disk_is_503(size: int):
     body = form_part("file", os.urandom(size), "a.bin") + FORM_END
     resource.setrlimit(resource.RLIMIT_FSIZE, (uploads.MAX_IN_MEMORY_BYTES, hard_limit))
     try:
-        result = refusal_of(body)
+        refusal = refusal_of(body)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft_limit, hard_limit))
-    assert result == (503, "unavailable")
+    assert refusal == (503, "unavailable")

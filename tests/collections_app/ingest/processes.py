@@ -20,7 +20,7 @@ from tests.config.stack import eventually
 # Processes one message like a child of a worker.
 WORKER_SCRIPT = "import django; django.setup(); from collections_app import tasks; tasks.work()"
 # A worker as `manage.py up` starts it, but with one child, and a queue that no other test writes to.
-QUEUE_NAME = "of-test"
+QUEUE_NAME = "test"
 CELERY_SCRIPT = (
     "-m", "celery", "--app", "config", "--quiet", "worker", "--loglevel", "INFO", "--concurrency", "1",
     "--without-gossip", "--without-mingle", "--queues", QUEUE_NAME,
@@ -32,7 +32,7 @@ def database_url() -> str:
     return f"postgresql://{options['USER']}@/{options['NAME']}?host={quote(options['HOST'], safe='')}"
 
 
-def environment() -> dict[str, str]:
+def worker_environment() -> dict[str, str]:
     inherited_variables = {name: value for name, value in os.environ.items() if name not in ("DJANGO_SETTINGS_MODULE",)}
     return {
         **inherited_variables,
@@ -48,27 +48,27 @@ def environment() -> dict[str, str]:
 class WorkerProcess:
     """A worker process whose output goes to a file."""
 
-    def __init__(self, arguments: tuple[str, ...], log: IO[bytes]) -> None:
-        self.log = log
+    def __init__(self, arguments: tuple[str, ...], log_file: IO[bytes]) -> None:
+        self.log_file = log_file
         self.process = subprocess.Popen(
             [sys.executable, *arguments],
             cwd=ROOT,
-            env=environment(),
-            stdout=log,
+            env=worker_environment(),
+            stdout=log_file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
 
     @property
     def output(self) -> str:
-        return os.pread(self.log.fileno(), 1_000_000, 0).decode()
+        return os.pread(self.log_file.fileno(), 1_000_000, 0).decode()
 
-    def send(self, number: int) -> None:
+    def send_signal(self, signal_number: int) -> None:
         """Sends a signal to the process and its children."""
-        os.killpg(self.process.pid, number)
+        os.killpg(self.process.pid, signal_number)
 
     def kill(self) -> None:
-        self.send(signal.SIGKILL)
+        self.send_signal(signal.SIGKILL)
         self.process.wait(30)
 
     def wait(self) -> None:
@@ -80,41 +80,41 @@ class WorkerProcess:
 def running_worker(*arguments: str) -> Iterator[WorkerProcess]:
     """Starts a worker, and stops it at the end of the block."""
     with tempfile.TemporaryFile() as log_file:
-        worker_process = WorkerProcess(arguments or ("-c", WORKER_SCRIPT), log_file)
+        worker = WorkerProcess(arguments or ("-c", WORKER_SCRIPT), log_file)
         try:
-            yield worker_process
+            yield worker
         except BaseException:
-            print(worker_process.output)
+            print(worker.output)
             raise
         finally:
-            if worker_process.process.poll() is None:
-                worker_process.kill()
+            if worker.process.poll() is None:
+                worker.kill()
 
 
 @contextmanager
 def another_connection() -> Iterator[psycopg.Connection[Any]]:
-    with closing(psycopg.connect(database_url(), autocommit=True)) as link:
-        yield link
+    with closing(psycopg.connect(database_url(), autocommit=True)) as new_connection:
+        yield new_connection
 
 
 @contextmanager
 def block_writes(table: str) -> Iterator[None]:
     """Locks a table against writes until the end of the block."""
-    with another_connection() as link, link.transaction():
-        link.execute(f"LOCK TABLE {table} IN SHARE MODE")
+    with another_connection() as blocker, blocker.transaction():
+        blocker.execute(f"LOCK TABLE {table} IN SHARE MODE")
         yield
 
 
-def wait_for_blocked_connection(process: str = "worker") -> int:
-    """Waits until the process waits for a lock; returns the process id of its connection."""
+def wait_for_blocked_connection(process_name: str = "worker") -> int:
+    """Waits until a connection of the process is blocked by a lock; returns its backend process ID."""
     query = "SELECT pid FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
     # A separate connection, because the view does not change within a transaction.
-    with another_connection() as link:
-        (pid,) = eventually(lambda: link.execute(query, [f"servicebase {process}"]).fetchone())
+    with another_connection() as observer:
+        (pid,) = eventually(lambda: observer.execute(query, [f"servicebase {process_name}"]).fetchone())
     return int(pid)
 
 
 def wait_until_gone(pid: int) -> None:
-    with another_connection() as link:
+    with another_connection() as observer:
         query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
-        eventually(lambda: link.execute(query, [pid]).fetchone() is None)
+        eventually(lambda: observer.execute(query, [pid]).fetchone() is None)

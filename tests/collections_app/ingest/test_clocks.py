@@ -14,12 +14,12 @@ pytestmark = pytest.mark.django_db
 wrong_clocks = pytest.mark.parametrize("hours", [-1, 1], ids=["behind", "ahead"])
 
 
-def version_of(result: StoreResult) -> Version:
-    assert result.lease_token is not None
-    return leases.leased_version(result.version.pk, result.lease_token)
+def leased_version(store_result: StoreResult) -> Version:
+    assert store_result.lease_token is not None
+    return leases.leased_version(store_result.version.pk, store_result.lease_token)
 
 
-def queue_state() -> str:
+def version_state() -> str:
     return str(Version.objects.get().state)
 
 
@@ -27,7 +27,7 @@ def queue_state() -> str:
 def test_document_is_due_immediately_regardless_of_the_host_clock(collection: Collection, hours: int):
     with shifted_host_clock(hours):
         store_document(collection)
-    assert (leases.due_versions().count(), process_queue(), queue_state()) == (1, 1, VersionState.READY)
+    assert (leases.due_versions().count(), process_queue(), version_state()) == (1, 1, VersionState.READY)
 
 
 @wrong_clocks
@@ -39,26 +39,26 @@ def test_lease_is_respected_by_a_worker_whose_clock_is_wrong(collection: Collect
 
 @wrong_clocks
 def test_pause_is_respected_by_a_worker_whose_clock_is_wrong(collection: Collection, hours: int):
-    result = store_document(collection, takes_lease=True)
+    store_result = store_document(collection, takes_lease=True)
     with shifted_host_clock(hours):
-        leases.postpone_version(version_of(result), 10, "provider", "away")
+        leases.postpone_version(leased_version(store_result), 10, "provider", "away")
         assert (leases.due_versions().count(), leases.take_next_lease()) == (0, None)
     let_time_pass(Version.objects.all(), "next_at", seconds=13)
-    assert (leases.due_versions().count(), process_queue(), queue_state()) == (1, 1, VersionState.READY)
+    assert (leases.due_versions().count(), process_queue(), version_state()) == (1, 1, VersionState.READY)
 
 
 def test_document_does_not_wait_after_the_clock_was_set_back(collection: Collection):
     store_document(collection)
     set_database_clock_back(Version.objects.all(), "next_at")
-    assert (leases.due_versions().count(), process_queue(), queue_state()) == (1, 1, VersionState.READY)
+    assert (leases.due_versions().count(), process_queue(), version_state()) == (1, 1, VersionState.READY)
 
 
 def test_lease_of_a_killed_worker_ends_after_the_clock_was_set_back(collection: Collection):
-    result = store_document(collection, takes_lease=True)
+    store_result = store_document(collection, takes_lease=True)
     set_database_clock_back(Version.objects.all(), "next_at", "lease_until")
-    assert (leases.due_versions().count(), process_queue(), queue_state()) == (1, 1, VersionState.READY)
+    assert (leases.due_versions().count(), process_queue(), version_state()) == (1, 1, VersionState.READY)
     with pytest.raises(leases.LeaseLost):
-        version_of(result)
+        leased_version(store_result)
 
 
 @wrong_clocks

@@ -35,7 +35,7 @@ from tests.config.stack import eventually
 pytestmark = pytest.mark.django_db
 
 
-def purge_all() -> bool:
+def purge_once() -> bool:
     return deletion.purge_deleted(time.monotonic() + 60)
 
 
@@ -55,14 +55,15 @@ class TestRepeatedLoad:
             finally:
                 connections.close_all()
 
-        with another_connection() as link, another_connection() as watch, ThreadPoolExecutor(1) as pool:
-            with link.transaction():
-                link.execute("UPDATE document_version SET state = 'queued', lease_token = %s", [token])
+        with another_connection() as blocker, another_connection() as observer, ThreadPoolExecutor(1) as pool:
+            with blocker.transaction():
+                blocker.execute("UPDATE document_version SET state = 'queued', lease_token = %s", [token])
                 future = pool.submit(load_again)
                 waiting_query = "SELECT 1 FROM pg_locks WHERE NOT granted AND %s = ANY(pg_blocking_pids(pid))"
-                eventually(lambda: watch.execute(waiting_query, [link.info.backend_pid]).fetchone())
-            result = future.result()
-        assert (result.version.pk, result.is_duplicate, result.lease_token) == (version.pk, True, None)
+                eventually(lambda: observer.execute(waiting_query, [blocker.info.backend_pid]).fetchone())
+            store_result = future.result()
+        assert store_result.version == version and store_result.is_duplicate
+        assert store_result.lease_token is None
         assert Version.objects.get().lease_token == token
 
     def test_finished_version_is_not_leased(self, collection: Collection, document_loader: DocumentLoader):
@@ -80,20 +81,20 @@ class TestRepeatedLoad:
 def test_document_replaced_or_deleted_during_its_load_is_not_reported_as_failed(
     collection: Collection, is_replaced: bool, is_purged: bool
 ):
-    result = store_document(collection, doc_id="x", takes_lease=True)
+    store_result = store_document(collection, doc_id="x", takes_lease=True)
     if is_replaced:
         store_document(collection, b"newer", doc_id="x", on_duplicate="replace")
     else:
         deletion.delete_document(collection, "x")
     if is_purged:
-        Version.objects.filter(pk=result.version.pk).update(
+        Version.objects.filter(pk=store_result.version.pk).update(
             state=VersionState.FAILED, error_code=deletion.SUPERSEDED_CODE
         )
-        purge_all()
-    version = worker.process_in_request(result)
-    load = replace(result, version=version)
+        purge_once()
+    version = worker.process_in_request(store_result)
+    updated_result = replace(store_result, version=version)
     with pytest.raises(Conflict) as exc_info:
-        responses.load_response(Request(RequestFactory().get("/")), load)
+        responses.load_response(Request(RequestFactory().get("/")), updated_result)
     assert exc_info.value.as_item() == {
         "message": "The document was replaced or deleted during the request.",
         "code": "superseded",
@@ -113,29 +114,29 @@ class TestPurge:
     def test_failed_purge_does_not_delay_others(self, collection: Collection, document_loader: DocumentLoader):
         stuck_version = document_loader("Words that are counted just now.", doc_id="x")
         other_collection = make_collection("other")
-        document_loader("Another.", into=other_collection, doc_id="y")
+        document_loader("Another.", target=other_collection, doc_id="y")
         Version.objects.update(is_searched=False)  # as for long documents
-        with another_connection() as link, link.transaction(), connection.cursor() as cursor:
-            link.execute("SELECT pg_advisory_xact_lock(%s)", [deletion.advisory_lock_key(f"words {collection.pk}")])
+        with another_connection() as blocker, blocker.transaction(), connection.cursor() as cursor:
+            blocker.execute("SELECT pg_advisory_xact_lock(%s)", [deletion.advisory_lock_key(f"words {collection.pk}")])
             cursor.execute("SET lock_timeout = '200ms'")
-            assert not purge_all()
+            assert not purge_once()
             cursor.execute("RESET lock_timeout")
         assert Version.objects.get() == stuck_version
-        assert not purge_all() and Version.objects.exists()  # the provider is paused
+        assert not purge_once() and Version.objects.exists()  # the provider is paused
         deletion._retry_times.clear()
-        assert not purge_all() and not Version.objects.exists()
+        assert not purge_once() and not Version.objects.exists()
 
     @pytest.mark.django_db(transaction=True)
     def test_deletion_does_not_wait_for_the_term_counts(self, collection: Collection, document_loader: DocumentLoader):
         document_loader("Another.", doc_id="kept")
         document_loader("The same words.", doc_id="x")
-        with another_connection() as link, link.transaction(), connection.cursor() as cursor:
-            link.execute("SELECT pg_advisory_xact_lock(%s)", [deletion.advisory_lock_key(f"words {collection.pk}")])
+        with another_connection() as blocker, blocker.transaction(), connection.cursor() as cursor:
+            blocker.execute("SELECT pg_advisory_xact_lock(%s)", [deletion.advisory_lock_key(f"words {collection.pk}")])
             cursor.execute("SET lock_timeout = '200ms'")
             assert deletion.delete_document(collection, "x") == 1
             cursor.execute("RESET lock_timeout")
         assert Version.objects.filter(is_searched=True).count() == 1
-        purge_all()
+        purge_once()
         assert (wrong_term_counts(collection), row_counts()["document"]) == ([], 1)
 
     def test_few_large_chunks_count_as_a_long_document(self, collection: Collection, document_loader: DocumentLoader):
@@ -144,7 +145,7 @@ class TestPurge:
         document_loader("Newer words.", doc_id="x", on_duplicate="replace")
         process_queue()
         assert row_counts()["document_version"] == 2
-        purge_all()
+        purge_once()
         assert (wrong_term_counts(collection), row_counts()["document_version"]) == ([], 1)
 
 
@@ -158,14 +159,14 @@ def test_only_one_document_retries_an_unavailable_provider(
     for number in range(5):
         store_document(collection, sample_text(1, start=number).encode())
     process_queue()
-    for turn in range(3):
+    for round_number in range(3):
         end_pauses()
         embed.reset_providers()
-        version = store_document(other_collection, b"%d" % turn).version
+        version = store_document(other_collection, b"%d" % round_number).version
         assert process_queue() == 2
         assert Version.objects.get(pk=version.pk).state == "ready"
-    outcomes = Version.objects.filter(collection=collection).values_list("state", "error_code", "attempt")
-    assert list(outcomes.order_by().distinct()) == [("embedding", "embedding_misconfigured", 0)]
+    states = Version.objects.filter(collection=collection).values_list("state", "error_code", "attempt")
+    assert list(states.order_by().distinct()) == [("embedding", "embedding_misconfigured", 0)]
     pauses_s = [
         pause_s
         for (pause_s,) in fetch_rows(
@@ -178,8 +179,8 @@ def test_only_one_document_retries_an_unavailable_provider(
 
 @pytest.mark.parametrize("cause", [psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure])
 def test_deadlock_or_lock_timeout_is_retried(collection: Collection, cause: type[psycopg.Error]):
-    result = store_document(collection, takes_lease=True)
-    version = leases.leased_version(result.version.pk, result.lease_token)  # type: ignore[arg-type]
+    store_result = store_document(collection, takes_lease=True)
+    version = leases.leased_version(store_result.version.pk, store_result.lease_token)  # type: ignore[arg-type]
     error = OperationalError("x")
     error.__cause__ = cause("x")
     worker._handle_error(version, error, is_awaited=False)
@@ -188,7 +189,7 @@ def test_deadlock_or_lock_timeout_is_retried(collection: Collection, cause: type
 
 
 # Two thousand other documents.
-MANY_DOCUMENTS = """
+INSERT_MANY_DOCUMENTS = """
     INSERT INTO document (id, collection_id, doc_id, created_at, created_by, updated_at)
     SELECT 'copy' || n, collection_id, 'copy' || n, now(), '', now() FROM document, generate_series(1, 2000) n;
     INSERT INTO document_version (document_id, collection_id, generation, created_at, created_by, filename, format,
@@ -204,7 +205,7 @@ MANY_DOCUMENTS = """
 def test_lookup_of_equal_content_uses_its_index(collection: Collection):
     store_document(collection)
     with connection.cursor() as cursor:
-        cursor.execute(MANY_DOCUMENTS)
+        cursor.execute(INSERT_MANY_DOCUMENTS)
     plan = storage.filter_same_content(Document.objects.all(), collection, "0" * 64, {}).explain()
-    line = plan.partition("document_version_same")[2].partition("Index Cond:")[2].partition("\n")[0]
-    assert "collection_id" in line and "sha256" in line, plan
+    index_condition = plan.partition("document_version_same")[2].partition("Index Cond:")[2].partition("\n")[0]
+    assert "collection_id" in index_condition and "sha256" in index_condition, plan

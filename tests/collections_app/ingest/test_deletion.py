@@ -36,12 +36,12 @@ def purge_all() -> None:
         pass
 
 
-def no_rows_remain() -> dict[str, int]:
+def zero_row_counts() -> dict[str, int]:
     return dict.fromkeys(row_counts(), 0)
 
 
 class TestDocument:
-    def test_deletion_hides_and_leaves_no_rows(self, collection: Collection, document_loader: DocumentLoader):
+    def test_deleted_document_leaves_no_rows(self, collection: Collection, document_loader: DocumentLoader):
         other_version = document_loader("Another document.", doc_id="kept")
         version = document_loader(sample_text(20), doc_id="x")
         assert deletion.delete_document(collection, "x") == version.chunks_count > 1
@@ -59,7 +59,7 @@ class TestDocument:
         Version.objects.update(state=state, is_searched=state == "empty")
         assert deletion.delete_document(collection, "x") == 0
         purge_all()
-        assert row_counts() == no_rows_remain()
+        assert row_counts() == zero_row_counts()
 
     def test_document_is_deleted_once_and_only_in_its_collection(
         self, collection: Collection, document_loader: DocumentLoader
@@ -92,24 +92,24 @@ class TestDocument:
         for number in range(5):
             document_loader(sample_text(20, start=number * 20), doc_id=str(number))
             deletion.delete_document(collection, str(number))
-        rounds = 1
+        purge_rounds = 1
         while deletion.purge_deleted(time.monotonic() - 1):
-            rounds += 1
-        assert rounds > 5
-        assert row_counts() == no_rows_remain()
+            purge_rounds += 1
+        assert purge_rounds > 5
+        assert row_counts() == zero_row_counts()
 
 
 class TestCollection:
-    def test_deletion_hides_and_leaves_no_rows(
+    def test_deleted_collection_leaves_no_rows(
         self, collection: Collection, document_loader: DocumentLoader, carl: User
     ):
-        chunks = document_loader(sample_text(20)).chunks_count + document_loader("Another.").chunks_count
+        chunk_count = document_loader(sample_text(20)).chunks_count + document_loader("Another.").chunks_count
         store_document(collection, b"waiting")
-        other_version = document_loader("Elsewhere.", into=make_collection("elsewhere"))
+        other_version = document_loader("Elsewhere.", target=make_collection("elsewhere"))
         with acting_user.acting_as(carl.pk):
-            assert deletion.delete_collection(collection) == (3, chunks)
-        entry = DeletionLogEntry.objects.get()
-        assert (entry.table, entry.record_id, entry.display_value, entry.deleted_by) == (
+            assert deletion.delete_collection(collection) == (3, chunk_count)
+        log_entry = DeletionLogEntry.objects.get()
+        assert (log_entry.table, log_entry.record_id, log_entry.display_value, log_entry.deleted_by) == (
             "document_collection", collection.pk, "manuals", carl.pk,
         )  # fmt: skip
         purge_all()
@@ -124,7 +124,7 @@ class TestCollection:
         document_loader("The same.", doc_id="x")
         deletion.delete_collection(collection)
         new_collection = make_collection(collection.name)
-        new_version = document_loader("The same.", into=new_collection, doc_id="x")
+        new_version = document_loader("The same.", target=new_collection, doc_id="x")
         purge_all()
         assert (Version.objects.get(), Collection.objects.get()) == (new_version, new_collection)
         assert wrong_term_counts(new_collection) == []
@@ -150,15 +150,15 @@ class TestCollection:
         document_loader()
         deletion.delete_collection(collection)
         purge_all()
-        assert (row_counts(), Collection.objects.count()) == (no_rows_remain(), 0)
+        assert (row_counts(), Collection.objects.count()) == (zero_row_counts(), 0)
         assert DeletionLogEntry.objects.filter(record_id=collection.pk).count() == 1
 
     def test_processing_of_a_deleted_document_ends_quietly(self, collection: Collection):  # C42
-        result = store_document(collection, sample_text(20).encode(), takes_lease=True)
+        store_result = store_document(collection, sample_text(20).encode(), takes_lease=True)
         deletion.delete_collection(collection)
-        assert worker.process_in_request(result).state in ("queued", "failed")
+        assert worker.process_in_request(store_result).state in ("queued", "failed")
         purge_all()
-        assert (row_counts(), Collection.objects.count()) == (no_rows_remain(), 0)
+        assert (row_counts(), Collection.objects.count()) == (zero_row_counts(), 0)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -166,8 +166,8 @@ class TestConcurrency:
     """Runs operations in threads; each thread closes its database connection."""
 
     @staticmethod
-    def run(*operations: Callable[[], Any]) -> list[Any]:
-        def run_call(operation: Callable[[], Any]) -> Any:
+    def run_concurrently(*operations: Callable[[], Any]) -> list[Any]:
+        def run_operation(operation: Callable[[], Any]) -> Any:
             try:
                 return operation()
             except NotFound as error:
@@ -176,32 +176,32 @@ class TestConcurrency:
                 connections.close_all()
 
         with ThreadPoolExecutor(len(operations)) as pool:
-            return list(pool.map(run_call, operations))
+            return list(pool.map(run_operation, operations))
 
     def test_concurrent_deletions_of_a_document(self, document_loader: DocumentLoader, collection: Collection):
         for _ in range(5):
-            chunks = document_loader(doc_id="x").chunks_count
-            result = self.run(*[lambda: deletion.delete_document(collection, "x")] * 4)
-            assert sorted(result) == [chunks, 404, 404, 404]
+            chunk_count = document_loader(doc_id="x").chunks_count
+            outcomes = self.run_concurrently(*[lambda: deletion.delete_document(collection, "x")] * 4)
+            assert sorted(outcomes) == [chunk_count, 404, 404, 404]
 
     def test_concurrent_deletions_of_a_collection_during_loads(self, document_loader: DocumentLoader):  # C43
         for round_number in range(5):
             collection = make_collection(f"turn {round_number}")
             for number in range(3):
-                document_loader(f"{number} {sample_text(5)}", into=collection, doc_id=str(number))
+                document_loader(f"{number} {sample_text(5)}", target=collection, doc_id=str(number))
 
             def load(number: int, target: Collection = collection) -> Any:
                 options: dict[str, Any] = {"doc_id": str(number), "on_duplicate": "replace", "takes_lease": True}
                 return worker.process_in_request(store_document(target, b"new %d" % number, **options)).state
 
-            result = self.run(
+            outcomes = self.run_concurrently(
                 *[lambda number=index: load(number) for index in range(6)],
                 *[lambda target=collection: deletion.delete_collection(target)] * 2,
                 process_queue,
             )
-            assert sum(isinstance(outcome, tuple) for outcome in result[6:8]) == 1
-            assert result[6:8].count(404) == 1
-            assert set(result[:6]) <= {
+            assert sum(isinstance(outcome, tuple) for outcome in outcomes[6:8]) == 1
+            assert outcomes[6:8].count(404) == 1
+            assert set(outcomes[:6]) <= {
                 "ready",
                 "queued",
                 "deleting",
@@ -213,7 +213,7 @@ class TestConcurrency:
             }
             process_queue()
             purge_all()
-            assert (row_counts(), Collection.objects.filter(pk=collection.pk).count()) == (no_rows_remain(), 0)
+            assert (row_counts(), Collection.objects.filter(pk=collection.pk).count()) == (zero_row_counts(), 0)
             assert fetch_rows("SELECT * FROM term_count") == []
 
     def test_replacements_deletions_and_workers_never_deadlock(
@@ -233,7 +233,7 @@ class TestConcurrency:
             return deletion.delete_document(collection, str(number % 3))
 
         for round_number in range(6):
-            self.run(
+            self.run_concurrently(
                 *[lambda number=index: load(number + round_number) for index in range(5)],  # noqa: B023
                 *[lambda number=index: delete(number + round_number) for index in range(2)],  # noqa: B023
                 process_queue,
@@ -251,7 +251,7 @@ class TestConcurrency:
 def collection_with_chunks(document_loader: DocumentLoader, count: int) -> Iterator[Collection]:
     """A collection with many copies of a document, created by SQL."""
     collection = make_collection("large")
-    version = document_loader(sample_text(3), into=collection)
+    version = document_loader(sample_text(3), target=collection)
     chunks_per_version = 5000
     with connection.cursor() as cursor:
         cursor.execute(
@@ -308,8 +308,8 @@ def test_million_chunks_are_hidden_immediately_and_purged_in_short_transactions(
         started_at = time.monotonic()
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL statement_timeout = '5s'")  # as in a web process
-            documents, chunks = deletion.delete_collection(collection)
-        assert (documents, chunks > 1_000_000) == (201, True)
+            document_count, chunk_count = deletion.delete_collection(collection)
+        assert (document_count, chunk_count > 1_000_000) == (201, True)
         print(f"marked in {time.monotonic() - started_at:.2f} s")
         with connection.cursor() as cursor:
             cursor.execute("SET statement_timeout = '10s'")
@@ -317,12 +317,12 @@ def test_million_chunks_are_hidden_immediately_and_purged_in_short_transactions(
         with connection.cursor() as cursor:
             cursor.execute("RESET statement_timeout")
         print(f"purged in {time.monotonic() - started_at:.0f} s")
-        assert (row_counts(), Collection.objects.filter(pk=collection.pk).count()) == (no_rows_remain(), 0)
+        assert (row_counts(), Collection.objects.filter(pk=collection.pk).count()) == (zero_row_counts(), 0)
 
 
 def test_lease_on_a_purged_version_is_lost(collection: Collection):
-    result = store_document(collection, doc_id="x", takes_lease=True)
+    store_result = store_document(collection, doc_id="x", takes_lease=True)
     deletion.delete_document(collection, "x")
     purge_all()
     with pytest.raises(leases.LeaseLost):
-        leases.leased_version(result.version.pk, result.lease_token)  # type: ignore[arg-type]
+        leases.leased_version(store_result.version.pk, store_result.lease_token)  # type: ignore[arg-type]

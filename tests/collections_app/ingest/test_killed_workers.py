@@ -43,7 +43,7 @@ STEPS = (
     pytest.param("chunk_vector", "embedding", marks=pytest.mark.nightly),
     ("term_count", "embedding"),
 )
-LATER_BATCH = """
+BLOCK_LATER_BATCHES = """
 CREATE FUNCTION of_test() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     IF (SELECT number FROM chunk WHERE id = NEW.chunk_id) >= 300 THEN PERFORM pg_advisory_xact_lock(4711); END IF;
     RETURN NEW;
@@ -91,19 +91,19 @@ def test_another_worker_resumes_after_a_kill_at_any_step(
 
 def test_stored_vectors_stay_after_a_kill_between_batches(collection: Collection, expected_rows: list[Any]):  # C33
     version = store_document(collection, LONG_TEXT).version
-    with another_connection() as link:
-        link.execute(LATER_BATCH)
+    with another_connection() as blocker:
+        blocker.execute(BLOCK_LATER_BATCHES)
         try:
-            link.execute("SELECT pg_advisory_lock(4711)")
+            blocker.execute("SELECT pg_advisory_lock(4711)")
             with running_worker() as first_worker:
                 blocked_pid = wait_for_blocked_connection()
                 first_worker.kill()
         finally:
-            link.execute("SELECT pg_advisory_unlock(4711)")
+            blocker.execute("SELECT pg_advisory_unlock(4711)")
             wait_until_gone(blocked_pid)
-            link.execute("DROP FUNCTION of_test CASCADE")
-    chunk_ids = fetch_rows("SELECT chunk_id FROM chunk_vector WHERE version_id = %s", version.pk)
-    assert 0 < len(chunk_ids) < len(expected_rows)
+            blocker.execute("DROP FUNCTION of_test CASCADE")
+    stored_chunk_ids = fetch_rows("SELECT chunk_id FROM chunk_vector WHERE version_id = %s", version.pk)
+    assert 0 < len(stored_chunk_ids) < len(expected_rows)
     expire_leases()
     assert process_queue() == 1
     assert_same_as_without_interruption(version, expected_rows, 2)
@@ -112,17 +112,17 @@ def test_stored_vectors_stay_after_a_kill_between_batches(collection: Collection
 def test_worker_paused_beyond_its_lease_stores_nothing(collection: Collection, expected_rows: list[Any]):  # C34
     slow_document = "".join(f"<p>{number}</p>" for number in range(8_000)).encode()
     version = store_document(collection, slow_document, format="html", filename="a.html").version
-    with running_worker() as zombie:
+    with running_worker() as paused_worker:
         eventually(lambda: Version.objects.get(pk=version.pk).state == "extracting")
-        zombie.send(signal.SIGSTOP)
+        paused_worker.send_signal(signal.SIGSTOP)
         expire_leases()
         assert process_queue() == 1
-        state_before = Version.objects.values().get(pk=version.pk), chunk_rows(version), row_counts()
-        assert state_before[0]["state"] == "ready"
-        zombie.send(signal.SIGCONT)
-        zombie.wait()
-        assert (zombie.process.returncode, "Traceback" in zombie.output) == (0, False)
-    assert (Version.objects.values().get(pk=version.pk), chunk_rows(version), row_counts()) == state_before
+        rows_before = Version.objects.values().get(pk=version.pk), chunk_rows(version), row_counts()
+        assert rows_before[0]["state"] == "ready"
+        paused_worker.send_signal(signal.SIGCONT)
+        paused_worker.wait()
+        assert (paused_worker.process.returncode, "Traceback" in paused_worker.output) == (0, False)
+    assert (Version.objects.values().get(pk=version.pk), chunk_rows(version), row_counts()) == rows_before
 
 
 def test_worker_paused_within_a_transaction_continues(collection: Collection, expected_rows: list[Any]):
@@ -130,9 +130,9 @@ def test_worker_paused_within_a_transaction_continues(collection: Collection, ex
     with running_worker() as paused_worker:
         with block_writes("chunk"):
             wait_for_blocked_connection()
-            paused_worker.send(signal.SIGSTOP)
+            paused_worker.send_signal(signal.SIGSTOP)
         assert leases.take_next_lease() is None
-        paused_worker.send(signal.SIGCONT)
+        paused_worker.send_signal(signal.SIGCONT)
         paused_worker.wait()
     assert_same_as_without_interruption(version, expected_rows, 1)
 
@@ -140,12 +140,12 @@ def test_worker_paused_within_a_transaction_continues(collection: Collection, ex
 def test_document_deleted_during_processing_leaves_nothing(collection: Collection, expected_rows: list[Any]):  # C42
     counts_before = row_counts()
     store_document(collection, LONG_TEXT, doc_id="x")
-    with running_worker() as working_worker:
+    with running_worker() as worker:
         with block_writes("chunk"):
             wait_for_blocked_connection()
             assert deletion.delete_document(collection, "x") == 0
-        working_worker.wait()
-        assert (working_worker.process.returncode, "Traceback" in working_worker.output) == (0, False)
+        worker.wait()
+        assert (worker.process.returncode, "Traceback" in worker.output) == (0, False)
     while deletion.purge_deleted(1e12):
         pass
     assert row_counts() == counts_before
@@ -154,13 +154,13 @@ def test_document_deleted_during_processing_leaves_nothing(collection: Collectio
 
 def test_worker_that_shuts_down_returns_its_lease(collection: Collection, expected_rows: list[Any]):
     version = store_document(collection, LONG_TEXT).version
-    with running_worker(*CELERY_SCRIPT) as celery:
+    with running_worker(*CELERY_SCRIPT) as celery_worker:
         with block_writes("chunk"):
             current_app.send_task("collections_app.tasks.work", queue=QUEUE_NAME)
             wait_for_blocked_connection()
-            celery.process.send_signal(signal.SIGTERM)
-            eventually(lambda: "Warm shutdown" in celery.output)
-        celery.wait()
+            celery_worker.process.send_signal(signal.SIGTERM)
+            eventually(lambda: "Warm shutdown" in celery_worker.output)
+        celery_worker.wait()
     version.refresh_from_db()
     assert (version.state, version.lease_token, version.attempt) == ("embedding", None, 0)
     assert process_queue() == 1

@@ -30,11 +30,11 @@ pytestmark = pytest.mark.django_db
 def leased_ids(max_count: int = 1000) -> list[int]:
     """The versions in the order in which one worker leases them."""
     owner = ""
-    results: list[int] = []
-    while len(results) < max_count and (lease := leases.take_next_lease(owner)):
+    version_ids: list[int] = []
+    while len(version_ids) < max_count and (lease := leases.take_next_lease(owner)):
         owner = lease.owner
-        results.append(lease.version_id)
-    return results
+        version_ids.append(lease.version_id)
+    return version_ids
 
 
 class TestOrder:
@@ -62,10 +62,10 @@ class TestOrder:
 
     def test_leased_finished_failed_and_postponed_versions_are_skipped(self, collection: Collection):
         store_document(collection, b"held", takes_lease=True)
-        finished_version = store_document(collection, b"done", takes_lease=True)
-        worker.process_in_request(finished_version)
-        failed_version = store_document(collection, b"broken", format="pdf", takes_lease=True)
-        worker.process_in_request(failed_version)
+        finished_result = store_document(collection, b"done", takes_lease=True)
+        worker.process_in_request(finished_result)
+        failed_result = store_document(collection, b"broken", format="pdf", takes_lease=True)
+        worker.process_in_request(failed_result)
         postponed_version = store_document(collection, b"later").version
         Version.objects.filter(pk=postponed_version.pk).update(
             next_at="2999-01-01T00:00Z", error_code="provider_unavailable"
@@ -73,13 +73,13 @@ class TestOrder:
         assert (leased_ids(), leases.due_versions().count()) == ([], 0)
 
     def test_expired_lease_can_be_taken(self, collection: Collection):  # C33
-        leased_version = store_document(collection, takes_lease=True)
+        store_result = store_document(collection, takes_lease=True)
         assert leased_ids() == []
         expire_leases()
         lease = leases.take_next_lease()
         assert lease is not None
-        assert (lease.version_id, lease.attempt, lease.token != leased_version.lease_token) == (
-            leased_version.version.pk,
+        assert (lease.version_id, lease.attempt, lease.token != store_result.lease_token) == (
+            store_result.version.pk,
             2,
             True,
         )
@@ -106,10 +106,10 @@ def test_two_workers_never_lease_the_same_version():
             connections.close_all()
 
     with ThreadPoolExecutor(4) as pool:
-        result = [
-            version_id for leased_version_ids in pool.map(lease_all, range(4)) for version_id in leased_version_ids
+        leased_version_ids = [
+            version_id for worker_version_ids in pool.map(lease_all, range(4)) for version_id in worker_version_ids
         ]
-    assert sorted(result) == version_ids
+    assert sorted(leased_version_ids) == version_ids
 
 
 @pytest.mark.django_db(transaction=True)
@@ -120,14 +120,14 @@ def test_repeated_message_is_processed_once():  # X19
     process_queue()
     versions = [store_document(collection, text).version for text in texts]
 
-    def deliver(_: int) -> None:
+    def deliver_message(_: int) -> None:
         try:
             tasks.work()
         finally:
             connections.close_all()
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(deliver, range(4)))
+        list(pool.map(deliver_message, range(4)))
     assert (
         [chunk_rows(version) for version in versions]
         == [chunk_rows(version) for version in undisturbed_versions]
@@ -140,43 +140,43 @@ def test_repeated_message_is_processed_once():  # X19
 def test_locked_version_is_skipped_even_with_an_expired_lease():  # C34
     version = store_document(make_collection("manuals"), takes_lease=True).version
     expire_leases()
-    with another_connection() as link, link.transaction():
-        link.execute("SELECT 1 FROM document_version WHERE id = %s FOR NO KEY UPDATE", [version.pk])
+    with another_connection() as blocker, blocker.transaction():
+        blocker.execute("SELECT 1 FROM document_version WHERE id = %s FOR NO KEY UPDATE", [version.pk])
         assert leased_ids() == []
     assert leased_ids() == [version.pk]
 
 
-class TestFence:
+class TestFencing:
     """A worker that lost its lease, for example because it was paused, stores nothing and ends quietly."""
 
     WRITES = (
-        lambda zombie: leases.record_progress(zombie, state=VersionState.SPLITTING),
-        lambda zombie: leases.finish_version(zombie, VersionState.READY),
-        lambda zombie: leases.fail_version(zombie, "x", "x"),
-        lambda zombie: leases.fail_attempt(zombie, "x", "x"),
-        lambda zombie: leases.postpone_version(zombie, 5, "x", "x"),
-        lambda zombie: leases.release_lease(zombie),
-        lambda zombie: leases.lock_version(zombie).__enter__(),
+        lambda stale_version: leases.record_progress(stale_version, state=VersionState.SPLITTING),
+        lambda stale_version: leases.finish_version(stale_version, VersionState.READY),
+        lambda stale_version: leases.fail_version(stale_version, "x", "x"),
+        lambda stale_version: leases.fail_attempt(stale_version, "x", "x"),
+        lambda stale_version: leases.postpone_version(stale_version, 5, "x", "x"),
+        lambda stale_version: leases.release_lease(stale_version),
+        lambda stale_version: leases.lock_version(stale_version).__enter__(),
     )
 
     @pytest.mark.parametrize("write", WRITES)
     def test_worker_without_the_lease_writes_nothing(self, collection: Collection, write: object):  # C34
-        load_result = store_document(collection, takes_lease=True)
-        zombie = leases.leased_version(load_result.version.pk, load_result.lease_token)  # type: ignore[arg-type]
+        store_result = store_document(collection, takes_lease=True)
+        stale_version = leases.leased_version(store_result.version.pk, store_result.lease_token)  # type: ignore[arg-type]
         expire_leases()
-        assert leased_ids() == [zombie.pk]
-        row_before = Version.objects.values().get()
+        assert leased_ids() == [stale_version.pk]
+        stored_row = Version.objects.values().get()
         with pytest.raises(LeaseLost):
-            write(zombie)  # type: ignore[operator]
-        assert Version.objects.values().get() == row_before
+            write(stale_version)  # type: ignore[operator]
+        assert Version.objects.values().get() == stored_row
 
     def test_worker_without_the_lease_ends_quietly(self, collection: Collection):  # C34
-        load_result = store_document(collection, takes_lease=True)
+        store_result = store_document(collection, takes_lease=True)
         expire_leases()
         assert process_queue() == 1
-        row_before = Version.objects.values().get()
-        assert worker.process_version(load_result.version.pk, load_result.lease_token, deadline=1e12) == "ready"  # type: ignore[arg-type]
-        assert Version.objects.values().get() == row_before
+        stored_row = Version.objects.values().get()
+        assert worker.process_version(store_result.version.pk, store_result.lease_token, deadline=1e12) == "ready"  # type: ignore[arg-type]
+        assert Version.objects.values().get() == stored_row
 
     def test_unknown_id_or_token_holds_no_lease(self, collection: Collection):  # C37
         assert worker.process_version(999_999, uuid4(), deadline=1e12) == "deleting"
@@ -203,9 +203,9 @@ class TestAttempts:
         assert Version.objects.get(pk=other_version.pk).state == "ready"
 
     def test_stored_result_resets_the_attempts(self, collection: Collection):
-        result = store_document(collection, takes_lease=True)
+        store_result = store_document(collection, takes_lease=True)
         Version.objects.update(attempt=5)
-        version = leases.leased_version(result.version.pk, result.lease_token)  # type: ignore[arg-type]
+        version = leases.leased_version(store_result.version.pk, store_result.lease_token)  # type: ignore[arg-type]
         leases.record_progress(version, state=VersionState.SPLITTING)
         assert Version.objects.get().attempt == 1
 
@@ -227,10 +227,10 @@ class TestAttempts:
             leases.fail_attempt(leases.leased_version(lease.version_id, lease.token), "internal", "x" * 2000)
             pauses += fetch_rows("SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM document_version")
             end_pauses()
-        bounds = [(4, 6), (8, 12), (16, 24), (32, 48)]
+        pause_bounds_s = [(4, 6), (8, 12), (16, 24), (32, 48)]
         assert all(
             shortest_s * 0.95 <= pause_s <= longest_s
-            for (pause_s,), (shortest_s, longest_s) in zip(pauses, bounds, strict=False)
+            for (pause_s,), (shortest_s, longest_s) in zip(pauses, pause_bounds_s, strict=False)
         )
         version = Version.objects.get()
         assert (version.state, version.error_code, len(version.error), version.attempt) == (

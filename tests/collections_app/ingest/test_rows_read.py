@@ -37,7 +37,7 @@ def collection(db: Any, monkeypatch: pytest.MonkeyPatch) -> Collection:
     with connection.cursor() as cursor:
         cursor.execute(FORGET_STATISTICS_QUERY)
     for name in ("letters-a", "letters-b"):
-        monkeypatch.setitem(local_model.LOCAL_MODELS, name, vector_rows.local_model(name))
+        monkeypatch.setitem(local_model.LOCAL_MODELS, name, vector_rows.make_local_model(name))
     monkeypatch.setattr(local_model, "_encoders", {})
     spaces = [vector_rows.make_space(name) for name in ("letters-a", "letters-b")]
     return make_collection("manuals", space=spaces[0], next_space=spaces[1])
@@ -46,21 +46,21 @@ def collection(db: Any, monkeypatch: pytest.MonkeyPatch) -> Collection:
 @contextmanager
 def count_rows_per_search() -> Iterator[list[int]]:
     """A list that collects how many rows each search for missing vectors reads."""
-    results: list[int] = []
+    row_counts: list[int] = []
 
-    def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+    def record_row_count(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql == chunk_vectors.MISSING_SQL:
             ((plan,),) = execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", params, many, context).fetchall()
-            results.append(count_rows_of_plan(plan[0]["Plan"]))
+            row_counts.append(count_rows_of_plan(plan[0]["Plan"]))
         return execute(sql, params, many, context)
 
-    with connection.execute_wrapper(record):
-        yield results
+    with connection.execute_wrapper(record_row_count):
+        yield row_counts
 
 
 def count_rows_of_plan(node: dict[str, Any]) -> int:
-    rows = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
-    own_rows = round(rows * node["Actual Loops"]) if "Relation Name" in node else 0
+    rows_per_loop = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+    own_rows = round(rows_per_loop * node["Actual Loops"]) if "Relation Name" in node else 0
     return own_rows + sum([count_rows_of_plan(child) for child in node.get("Plans", ())])
 
 
@@ -80,16 +80,16 @@ def process_one_step() -> str:
     return Version.objects.get(pk=leased_version.pk).state
 
 
-@pytest.mark.parametrize("load", [process_queue, process_with_alternating_workers])
-def test_search_for_missing_vectors_continues_after_the_previous_batch(collection: Collection, load: Any):
+@pytest.mark.parametrize("process", [process_queue, process_with_alternating_workers])
+def test_search_for_missing_vectors_continues_after_the_previous_batch(collection: Collection, process: Any):
     store_document(collection, LONG_TEXT)
     with count_rows_per_search() as rows_per_search:
-        load()
-    chunks = Version.objects.get(state="ready").chunks_count
-    assert chunks > 9 * BATCH_SIZE and ChunkVector.objects.count() == 2 * chunks
+        process()
+    chunk_count = Version.objects.get(state="ready").chunks_count
+    assert chunk_count > 9 * BATCH_SIZE and ChunkVector.objects.count() == 2 * chunk_count
     # Each passage once for each space, then all passages with their vectors before they become searchable.
-    assert rows_per_search[-1] == 2 * chunks
-    assert sum(rows_per_search[:-1]) == 2 * chunks and max(rows_per_search[:-1]) == BATCH_SIZE
+    assert rows_per_search[-1] == 2 * chunk_count
+    assert sum(rows_per_search[:-1]) == 2 * chunk_count and max(rows_per_search[:-1]) == BATCH_SIZE
 
 
 @pytest.mark.parametrize("positions", [{}, {"{space}": 100}, {"{space}": 10_000}])
@@ -99,8 +99,8 @@ def test_stored_position_skips_no_missing_vector(collection: Collection, positio
     while process_one_step() != "embedding":
         pass
     version = Version.objects.get(state="embedding")
-    remembered_positions = {name.format(space=collection.space_id): number for name, number in positions.items()}
-    Version.objects.update(embedded_to=remembered_positions)
+    stored_positions = {name.format(space=collection.space_id): position for name, position in positions.items()}
+    Version.objects.update(embedded_to=stored_positions)
     with count_rows_per_search() as rows_per_search:
         process_with_alternating_workers()
     version.refresh_from_db()

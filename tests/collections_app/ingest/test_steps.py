@@ -34,7 +34,7 @@ from tests.collections_app.ingest.world import (
 
 pytestmark = pytest.mark.django_db
 
-MANY_SENTENCES = 1000  # sentences: over 300 chunks, more than one batch of vectors
+SENTENCE_COUNT = 1000  # over 300 chunks, which is more than one batch of vectors
 
 
 def space_without_provider(**columns: Any) -> EmbeddingSpace:
@@ -54,16 +54,18 @@ class TestSteps:
         assert all(row[7] and row[8] and len(row[9]) == 1 for row in stored_chunks)
         assert wrong_term_counts(collection) == []
 
-    def test_request_and_the_worker_store_the_same(self, collection: Collection, document_loader: DocumentLoader):
-        version = document_loader(sample_text(MANY_SENTENCES))
+    def test_request_and_worker_store_the_same_rows(self, collection: Collection, document_loader: DocumentLoader):
+        version = document_loader(sample_text(SENTENCE_COUNT))
         other_collection = make_collection("elsewhere")
-        store_document(other_collection, sample_text(MANY_SENTENCES).encode())
+        store_document(other_collection, sample_text(SENTENCE_COUNT).encode())
         assert process_queue() == 1
         assert chunk_rows(Version.objects.get(collection=other_collection)) == chunk_rows(version)
 
     def test_each_step_can_run_in_another_worker(self, collection: Collection, document_loader: DocumentLoader):  # C33
-        expected_chunks = chunk_rows(document_loader(sample_text(MANY_SENTENCES), into=make_collection("undisturbed")))
-        version = store_document(collection, sample_text(MANY_SENTENCES).encode()).version
+        expected_chunks = chunk_rows(
+            document_loader(sample_text(SENTENCE_COUNT), target=make_collection("undisturbed"))
+        )
+        version = store_document(collection, sample_text(SENTENCE_COUNT).encode()).version
         states = []
         while (lease := leases.take_next_lease()) is not None:
             leased_version = leases.leased_version(lease.version_id, lease.token)
@@ -81,9 +83,9 @@ class TestSteps:
     def test_each_document_has_its_own_language(self, collection: Collection, document_loader: DocumentLoader):
         german = "Der Drucker im dritten Stock hat kein Papier mehr. Bitte füllen Sie das Fach und melden Sie es uns. "
         english = "The printer on the third floor is out of paper, and nobody knows where there is some more of it. "
-        result = [document_loader(sentence * 5).text_configuration for sentence in (german, english, "4711; 0815")]
+        languages = [document_loader(sentence * 5).text_configuration for sentence in (german, english, "4711; 0815")]
 
-        assert result == ["german", "english", "simple"]
+        assert languages == ["german", "english", "simple"]
         assert Collection.objects.get().text_configuration == ""
 
     def test_language_of_a_collection_applies_to_each_document(
@@ -92,15 +94,15 @@ class TestSteps:
         Collection.objects.update(text_configuration="german")
         collection.refresh_from_db()
 
-        result = document_loader(
+        version = document_loader(
             "The printer on the third floor is out of paper, and nobody knows where there is some. " * 5
         )
 
-        assert result.text_configuration == "german"
+        assert version.text_configuration == "german"
 
     def test_request_stops_in_time_and_the_worker_continues(self, collection: Collection):
-        result = store_document(collection, sample_text(MANY_SENTENCES).encode(), takes_lease=True)
-        version = worker.process_in_request(result, timeout_s=-1)
+        store_result = store_document(collection, sample_text(SENTENCE_COUNT).encode(), takes_lease=True)
+        version = worker.process_in_request(store_result, timeout_s=-1)
         assert (version.state, version.lease_token, version.attempt) == ("queued", None, 0)
         assert process_queue() == 1
         assert Version.objects.get().state == "ready"
@@ -109,10 +111,10 @@ class TestSteps:
         self, collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
-        result = store_document(collection, b"<p>Hi", format="html", filename="a.html", takes_lease=True)
+        store_result = store_document(collection, b"<p>Hi", format="html", filename="a.html", takes_lease=True)
         with monkeypatch.context() as patch:
             patch.setattr(child_process, "PARSER_PROGRAM", tmp_path / "slow.py")
-            version = worker.process_in_request(result, timeout_s=1)
+            version = worker.process_in_request(store_result, timeout_s=1)
         assert (version.state, version.lease_token, version.error) == ("extracting", None, "")
         assert process_queue() == 1
         assert Version.objects.get().state == "ready"
@@ -126,20 +128,20 @@ class TestSteps:
         assert process_queue() == 1
         assert Version.objects.get().state == "ready"
         # A caller with more time, such as a command, processes it.
-        result = store_document(collection, sample_text(41).encode(), takes_lease=True)
-        assert worker.process_in_request(result, timeout_s=600).state == "ready"
+        store_result = store_document(collection, sample_text(41).encode(), takes_lease=True)
+        assert worker.process_in_request(store_result, timeout_s=600).state == "ready"
 
-    @pytest.mark.parametrize("new_sentences", ["Short.", " "])
+    @pytest.mark.parametrize("new_text", ["Short.", " "])
     def test_long_text_is_replaced_by_the_worker(
         self,
         collection: Collection,
         document_loader: DocumentLoader,
         monkeypatch: pytest.MonkeyPatch,
-        new_sentences: str,
+        new_text: str,
     ):
         old_version = document_loader(sample_text(40), doc_id="x")
         monkeypatch.setattr(steps, "LONG_TEXT_CHARACTERS", 1000)
-        version = document_loader(new_sentences, doc_id="x", on_duplicate="replace")
+        version = document_loader(new_text, doc_id="x", on_duplicate="replace")
         assert (version.lease_token, version.attempt, version.error) == (None, 0, "")
         assert Version.objects.get(is_searched=True) == old_version
         assert process_queue() == 1
@@ -162,10 +164,10 @@ class TestFinalStates:
         assert version.error and process_queue() == 0
 
     def test_failed_document_can_be_retried(self, collection: Collection):
-        result = store_document(collection, b"%PDF-1.4 broken", format="pdf", takes_lease=True)
-        worker.process_in_request(result)
+        store_result = store_document(collection, b"%PDF-1.4 broken", format="pdf", takes_lease=True)
+        worker.process_in_request(store_result)
         Version.objects.update(format="text")  # as if a parser had been fixed
-        worker.retry_document(result.document)
+        worker.retry_document(store_result.document)
         assert process_queue() == 1
         assert Version.objects.get().state == "ready"
         with pytest.raises(Conflict) as exc_info:
@@ -306,7 +308,7 @@ class TestProvider:
         pauses_s = fetch_rows("SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM document_version")
         assert all(3 < pause_s < 7 for (pause_s,) in pauses_s)
 
-    def test_next_space_is_filled_too_and_does_not_delay(self, collection: Collection, document_loader: DocumentLoader):
+    def test_unavailable_next_space_delays_no_document(self, collection: Collection, document_loader: DocumentLoader):
         Collection.objects.update(next_space=space_without_provider())
         collection.refresh_from_db()
         version = document_loader()
@@ -315,8 +317,8 @@ class TestProvider:
     def test_vectors_follow_a_change_of_space_during_the_load(
         self, collection: Collection, document_loader: DocumentLoader
     ):
-        result = store_document(collection, takes_lease=True)
-        version = leases.leased_version(result.version.pk, result.lease_token)  # type: ignore[arg-type]
+        store_result = store_document(collection, takes_lease=True)
+        version = leases.leased_version(store_result.version.pk, store_result.lease_token)  # type: ignore[arg-type]
         steps.STEPS[version.state](version, 60)
         version.refresh_from_db()
         steps.STEPS[version.state](version, 60)
@@ -329,13 +331,13 @@ class TestProvider:
 
 
 def test_document_deleted_during_its_load_leaves_nothing(collection: Collection):  # C42
-    for steps_before in range(4):
-        result = store_document(collection, b"text", doc_id="x", takes_lease=True)
-        for _ in range(steps_before):
-            version = leases.leased_version(result.version.pk, result.lease_token)  # type: ignore[arg-type]
+    for step_count in range(4):
+        store_result = store_document(collection, b"text", doc_id="x", takes_lease=True)
+        for _ in range(step_count):
+            version = leases.leased_version(store_result.version.pk, store_result.lease_token)  # type: ignore[arg-type]
             steps.STEPS[version.state](version, 60)
         deletion.delete_document(collection, "x")
-        version = worker.process_in_request(result)
+        version = worker.process_in_request(store_result)
         deletion.purge_deleted(time.monotonic() + 10)
         assert set(row_counts().values()) == {0}
         assert Chunk.objects.count() == 0 and fetch_rows("SELECT * FROM term_count") == []

@@ -15,13 +15,13 @@ from collections_app.queue import leases
 SENTENCE_TEMPLATE = "Tray {0} of the printer in room {1} takes {2} sheets of paper. "
 
 
-def sample_text(sentences: int, start: int = 0) -> str:
-    """Different sentences, in paragraphs of five."""
-    lines = [
+def sample_text(sentence_count: int, start: int = 0) -> str:
+    """This many different sentences, in paragraphs of five."""
+    sentences = [
         SENTENCE_TEMPLATE.format(number, number * 7 % 101, number * 13 % 997)
-        for number in range(start, start + sentences)
+        for number in range(start, start + sentence_count)
     ]
-    return "\n\n".join("".join(lines[start_line : start_line + 5]) for start_line in range(0, sentences, 5))
+    return "\n\n".join("".join(sentences[offset : offset + 5]) for offset in range(0, sentence_count, 5))
 
 
 def store_document(collection: Collection, data: bytes | Iterable[bytes] = b"One text.", **options: Any) -> StoreResult:
@@ -34,11 +34,11 @@ def store_document(collection: Collection, data: bytes | Iterable[bytes] = b"One
 
 def process_queue(max_leases: int = 1000) -> int:
     """Processes documents like a worker until nothing is due; returns the number of leases."""
-    owner, count = "", 0
-    while count < max_leases and (lease := leases.take_next_lease(owner)):
-        owner, count = lease.owner, count + 1
+    owner, lease_count = "", 0
+    while lease_count < max_leases and (lease := leases.take_next_lease(owner)):
+        owner, lease_count = lease.owner, lease_count + 1
         worker.process_version(lease.version_id, lease.token, deadline=float("inf"))
-    return count
+    return lease_count
 
 
 def expire_leases() -> None:
@@ -49,9 +49,9 @@ def end_pauses() -> None:
     Version.objects.update(next_at=Now())
 
 
-def fetch_rows(query: str, *values: Any) -> list[Any]:
+def fetch_rows(query: str, *parameters: Any) -> list[Any]:
     with connection.cursor() as cursor:
-        cursor.execute(query, values)
+        cursor.execute(query, parameters)
         return cursor.fetchall()
 
 

@@ -9,7 +9,7 @@ from tests.collections_app.search.searches import PRINTER_DOCUMENTS, add_documen
 
 
 @pytest.fixture
-def printers(db: Any) -> Collection:
+def help_collection(db: Any) -> Collection:
     collection = make_collection()
     for doc_id, text in PRINTER_DOCUMENTS.items():
         add_document(collection, doc_id, text)

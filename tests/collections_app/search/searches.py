@@ -19,29 +19,29 @@ PRINTER_DOCUMENTS = {
 
 
 def make_collection(name: str = "help", **columns: Any) -> Collection:
-    values = {"text_configuration": "english", **columns}
+    column_values = {"text_configuration": "english", **columns}
     collection = Collection.objects.create(
-        name=name, space=values.pop("space", None) or embed.default_space(), **values
+        name=name, space=column_values.pop("space", None) or embed.default_space(), **column_values
     )
     return Collection.objects.select_related("space").get(pk=collection.pk)
 
 
 def add_document(collection: Collection, doc_id: str, text: str, **metadata: Any) -> Version:
     """Loads and processes a document, or its next version."""
-    result = storage.store_document(
+    store_result = storage.store_document(
         collection=collection, data=text.encode(), filename=f"{doc_id}.txt", format="text", metadata=metadata,
         doc_id=doc_id, on_duplicate="replace", user_id="", takes_lease=True,
     )  # fmt: skip
-    version = worker.process_in_request(result)
+    version = worker.process_in_request(store_result)
     assert version.state in ("ready", "empty"), version.error
     return version
 
 
 def run_search(collections: Collection | Sequence[Collection], query: str, k: int = 10, **options: Any) -> SearchResult:
     searched_collections = [collections] if isinstance(collections, Collection) else list(collections)
-    condition = parse_filter(options.pop("filter", ""))
-    return search(searched_collections, SearchRequest(query=query, k=k, filter=condition, **options))
+    parsed_filter = parse_filter(options.pop("filter", ""))
+    return search(searched_collections, SearchRequest(query=query, k=k, filter=parsed_filter, **options))
 
 
-def found_ids(result: SearchResult) -> list[str]:
+def hit_ids(result: SearchResult) -> list[str]:
     return [hit.doc_id for hit in result.hits]

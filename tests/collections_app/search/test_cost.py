@@ -11,15 +11,15 @@ from collections_app.models import Collection
 from collections_app.search import keyword_retrieval, passages, scope
 from collections_app.search.highlights import MAX_HIGHLIGHTED_CHARACTERS, HighlightRequest, find_highlights
 
-from .searches import add_document, found_ids, make_collection, run_search
+from .searches import add_document, hit_ids, make_collection, run_search
 
 pytestmark = pytest.mark.django_db
 
 
-def test_queued_documents_are_not_scanned(printers: Collection) -> None:
+def test_queued_documents_are_not_scanned(help_collection: Collection) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute(f"EXPLAIN {scope.UNSEARCHED_SQL}", [[printers.pk]])
+        cursor.execute(f"EXPLAIN {scope.UNSEARCHED_SQL}", [[help_collection.pk]])
         plan = "\n".join([line for (line,) in cursor.fetchall()])
     assert "document_version_hidden" in plan and "chunk_" not in plan.replace("chunks_count", "")
 
@@ -36,7 +36,7 @@ def test_single_character_search_reads_the_index_and_a_limited_number_of_passage
         keyword_retrieval, "BEST_OF_MANY_SQL", keyword_retrieval.BEST_OF_MANY_SQL.replace("LIMIT 10000", "LIMIT 2")
     )
     with CaptureQueriesContext(connection) as queries:
-        assert found_ids(run_search(collection, "水", mode="text")) == ["d0", "d1"]
+        assert hit_ids(run_search(collection, "水", mode="text")) == ["d0", "d1"]
     (statement,) = [query["sql"] for query in queries if "words.terms" in query["sql"]]
     with connection.cursor() as cursor:
         # With few rows and the statistics of other tests, a scan may seem the cheapest plan.
@@ -45,13 +45,13 @@ def test_single_character_search_reads_the_index_and_a_limited_number_of_passage
         assert "chunk_words_terms" in "\n".join([line for (line,) in cursor.fetchall()])
 
 
-def test_with_alpha_1_other_chunks_are_ordered_by_vector(printers: Collection) -> None:
-    add_document(printers, "letters", "Electronic letters reach the inbox.")  # the nearest document is loaded last
-    hits = run_search(printers, "email inbox toner", alpha=1.0).hits
+def test_with_alpha_1_other_chunks_are_ordered_by_vector(help_collection: Collection) -> None:
+    add_document(help_collection, "letters", "Electronic letters reach the inbox.")  # nearest, but loaded last
+    hits = run_search(help_collection, "email inbox toner", alpha=1.0).hits
     cosines = [hit.scores["vector"] or 0.0 for hit in hits if hit.score == 0.0]
     assert len(cosines) >= 2 and cosines == sorted(cosines, reverse=True)
-    ids_by_cosine = found_ids(run_search(printers, "xyzzyq email", alpha=1.0))
-    assert ids_by_cosine == found_ids(run_search(printers, "xyzzyq email", mode="vector"))
+    ids_by_cosine = hit_ids(run_search(help_collection, "xyzzyq email", alpha=1.0))
+    assert ids_by_cosine == hit_ids(run_search(help_collection, "xyzzyq email", mode="vector"))
 
 
 def test_only_texts_of_the_result_are_read(db: Any) -> None:
@@ -60,7 +60,7 @@ def test_only_texts_of_the_result_are_read(db: Any) -> None:
         add_document(collection, f"d{number:02}", "The same words everywhere.")
     with CaptureQueriesContext(connection) as queries:
         result = run_search(collection, "same words", k=2)
-    assert found_ids(result) == ["d00", "d01"]
+    assert hit_ids(result) == ["d00", "d01"]
     (statement,) = [query["sql"] for query in queries if "chunk.text, chunk.heading_path" in query["sql"]]
     assert statement.rpartition("ANY(")[2].count(",") == 1
 
@@ -72,12 +72,12 @@ def test_only_the_rarest_known_words_of_a_query_are_marked() -> None:
     query_terms = QueryTerms(
         chunk_count=200, words=(QueryWord(lexeme="unknown", position=1, term=0, chunk_count=0), *known_words)
     )
-    row: Any = passages.Hit(
+    hit: Any = passages.Hit(
         collection_id="c", collection_name="c", configuration="simple", document_id="d", doc_id="d", metadata="{}",
         filename="", chunks_count=1, chunk_index=0, page_content="x", heading_path=[], page=None, page_end=None,
         char_start=0, char_end=1, generation=1,
     )  # fmt: skip
-    assert list(passages._highlight_request(row, query_terms).lexemes) == [
+    assert list(passages._highlight_request(hit, query_terms).lexemes) == [
         f"w{number}" for number in range(1, passages.MAX_LEXEMES + 1)
     ]
 
@@ -88,5 +88,5 @@ def test_highlighting_of_long_passages_is_limited_in_time() -> None:
         configuration="english",
         lexemes=["fox"],
     )
-    first, second, third = find_highlights([long_request] * 3)
-    assert first and first == second and third == []
+    first_spans, second_spans, third_spans = find_highlights([long_request] * 3)
+    assert first_spans and first_spans == second_spans and third_spans == []

@@ -29,16 +29,16 @@ def make_candidates(*rows: tuple[Any, Any], alpha: float = 0.7) -> list[Candidat
     ]
 
 
-def scores(candidates: list[Candidate]) -> dict[int, float]:
+def fused_scores(candidates: list[Candidate]) -> dict[int, float]:
     return {hit.candidate.chunk_id: round(hit.score, 6) for hit in fuse(candidates)}
 
 
 @given(candidate_lists)
-def test_scores_are_from_zero_to_one_and_best_first(candidate_list: list[Candidate]) -> None:
-    hits = fuse(candidate_list)
+def test_scores_are_from_zero_to_one_and_best_first(candidates: list[Candidate]) -> None:
+    hits = fuse(candidates)
     assert all(0.0 <= hit.score <= 1.0 for hit in hits)
     assert [hit.score for hit in hits] == sorted([hit.score for hit in hits], reverse=True)
-    assert sorted(hit.candidate.chunk_id for hit in hits) == sorted(hit.chunk_id for hit in candidate_list)
+    assert sorted(hit.candidate.chunk_id for hit in hits) == sorted(candidate.chunk_id for candidate in candidates)
 
 
 @given(candidate_lists)
@@ -47,7 +47,7 @@ def test_order_of_candidates_does_not_matter(candidates: list[Candidate]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("rows", "alpha", "expected"),
+    ("rows", "alpha", "expected_scores"),
     [
         ([(4.0, 0.8), (2.0, 0.2)], 0.7, {0: 1.0, 1: 0.35}),
         ([(4.0, 0.2), (0.0, 0.8)], 0.7, {0: 0.7, 1: 0.3}),
@@ -59,15 +59,15 @@ def test_order_of_candidates_does_not_matter(candidates: list[Candidate]) -> Non
         ([], 0.7, {}),
     ],
 )
-def test_scores_of_both_retrievals_add_up(rows: Any, alpha: float, expected: dict[int, float]) -> None:
-    assert scores(make_candidates(*rows, alpha=alpha)) == expected
+def test_scores_of_both_retrievals_add_up(rows: Any, alpha: float, expected_scores: dict[int, float]) -> None:
+    assert fused_scores(make_candidates(*rows, alpha=alpha)) == expected_scores
 
 
-def test_cosines_are_normalised_per_space_and_words_overall() -> None:
+def test_cosines_are_normalized_per_space_and_words_overall() -> None:
     candidates = [
         Candidate(chunk_id=1, space_id=1, alpha=0.5, text_score=4.0, vector_score=0.9),
         Candidate(chunk_id=2, space_id=1, alpha=0.5, text_score=0.0, vector_score=0.7),
         Candidate(chunk_id=3, space_id=2, alpha=0.5, text_score=2.0, vector_score=0.2),
         Candidate(chunk_id=4, space_id=2, alpha=0.5, text_score=0.0, vector_score=0.1),
     ]
-    assert scores(candidates) == {1: 1.0, 3: 0.75, 2: 0.0, 4: 0.0}
+    assert fused_scores(candidates) == {1: 1.0, 3: 0.75, 2: 0.0, 4: 0.0}

@@ -1,4 +1,4 @@
-"""Highlights: the positions of query words in any text."""
+"""Highlights: the spans of query words in any text."""
 
 from itertools import pairwise
 from typing import Any
@@ -32,7 +32,7 @@ CASES = [
 ]
 
 
-def lexemes(configuration: str, text: str) -> list[str]:
+def find_lexemes(configuration: str, text: str) -> list[str]:
     collection = make_collection(configuration, text_configuration=configuration)
     add_document(collection, "one", "A document of this language.")
     query_words = term_statistics.find_query_terms(text, [collection])[collection.pk].words
@@ -40,22 +40,22 @@ def lexemes(configuration: str, text: str) -> list[str]:
     return [word.lexeme for word in query_words]
 
 
-def highlights_of(configuration: str, text: str, query: str) -> list[list[int]]:
-    query_lexemes = lexemes(configuration, query)
+def find_spans(configuration: str, text: str, query: str) -> list[list[int]]:
+    query_lexemes = find_lexemes(configuration, query)
     return find_highlights([HighlightRequest(text=text, configuration=configuration, lexemes=query_lexemes)])[0]
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("configuration", "text", "query", "expected"), CASES)
-def test_highlights(configuration: str, text: str, query: str, expected: list[str]) -> None:
-    assert [text[start:stop] for start, stop in highlights_of(configuration, text, query)] == expected
+def test_forms_of_query_words_are_highlighted(configuration: str, text: str, query: str, expected: list[str]) -> None:
+    assert [text[start:stop] for start, stop in find_spans(configuration, text, query)] == expected
 
 
 @pytest.mark.django_db
 def test_many_passages_are_highlighted_in_one_call_each_in_its_language(db: Any) -> None:
     requests = [
         HighlightRequest(text="the houses", configuration="english", lexemes=["hous"]),
-        HighlightRequest(text="no words asked", configuration="english", lexemes=[]),
+        HighlightRequest(text="no query words", configuration="english", lexemes=[]),
         HighlightRequest(text="die Häuser", configuration="german", lexemes=["haus"]),
     ]
     assert find_highlights(requests) == [[[4, 10]], [], [[4, 10]]]
@@ -68,10 +68,10 @@ TEXT_STRATEGY = st.text(alphabet="ab fox-FOX ﬁé\u0301東京。“”<>&'\\\ue
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 @given(TEXT_STRATEGY, TEXT_STRATEGY)
 def test_each_highlight_lies_in_the_text_and_is_a_query_word(text: str, query: str) -> None:
-    positions = highlights_of("english", text, query)
-    assert all(0 <= start < stop <= len(text) for start, stop in positions)
-    assert all(position[1] < next_position[0] for position, next_position in pairwise(positions))
-    query_lexemes = set(lexemes("english", query))
-    for start, stop in positions:
+    spans = find_spans("english", text, query)
+    assert all(0 <= start < stop <= len(text) for start, stop in spans)
+    assert all(span[1] < next_span[0] for span, next_span in pairwise(spans))
+    query_lexemes = set(find_lexemes("english", query))
+    for start, stop in spans:
         # One highlight may join overlapping pairs of characters, of which each is in the query.
-        assert query_lexemes & set(lexemes("english", text[start:stop]))
+        assert query_lexemes & set(find_lexemes("english", text[start:stop]))

@@ -5,7 +5,7 @@ from django.db import connection
 
 from collections_app.lexical.language_detection import detect_language
 from collections_app.models import Version
-from tests.collections_app.search.searches import add_document, found_ids, make_collection, run_search
+from tests.collections_app.search.searches import add_document, hit_ids, make_collection, run_search
 
 # ruff: noqa: E501, RUF001  (one sentence per line, and letters of other scripts, are intended)
 SENTENCES = {
@@ -100,12 +100,12 @@ def test_each_document_is_found_by_the_words_of_its_language() -> None:
     languages = Version.objects.order_by("pk").values_list("text_configuration", flat=True)
     assert list(languages) == ["french", "english", "german", "simple"]
 
-    for query, expected in {
+    for query, expected_ids in {
         "printers": ["english"], "work floors": ["english"], "imprimantes": ["french"], "marcher étages": ["french"],
         "Druckern": ["german"], "Stocks": ["german"], "port": [], "ports": ["table"],
     }.items():  # fmt: skip
         result = run_search(collection, query, mode="text")
-        assert found_ids(result) == expected, query
+        assert hit_ids(result) == expected_ids, query
         assert all(hit.highlights for hit in result.hits)
 
 
@@ -116,8 +116,8 @@ def test_stop_word_of_one_language_is_not_searched_in_texts_without_a_language()
         add_document(collection, f"english {number}", SENTENCES["english"] + f" Its number is {number}.")
     add_document(collection, "names", "the; where; is; Anna")
 
-    assert found_ids(run_search(collection, "where is the printer", mode="text", k=3))[0].startswith("english")
-    assert found_ids(run_search(collection, "where is Anna", mode="text"))[0] == "names"
+    assert hit_ids(run_search(collection, "where is the printer", mode="text", k=3))[0].startswith("english")
+    assert hit_ids(run_search(collection, "where is Anna", mode="text"))[0] == "names"
 
 
 @pytest.mark.django_db
@@ -127,7 +127,7 @@ def test_one_language_among_many_documents_of_another_ranks_first_for_its_words(
         add_document(collection, f"french {number}", SENTENCES["french"] + f" Numéro {number}.")
     add_document(collection, "german", SENTENCES["german"])
 
-    assert found_ids(run_search(collection, "Drucker im dritten Stock 7", mode="text"))[0] == "german"
+    assert hit_ids(run_search(collection, "Drucker im dritten Stock 7", mode="text"))[0] == "german"
 
 
 @pytest.mark.django_db
@@ -136,5 +136,5 @@ def test_removed_language_is_not_searched() -> None:
     add_document(collection, "one", SENTENCES["french"])
     add_document(collection, "one", SENTENCES["english"])
 
-    assert found_ids(run_search(collection, "imprimante", mode="text")) == []
-    assert found_ids(run_search(collection, "printers", mode="text")) == ["one"]
+    assert hit_ids(run_search(collection, "imprimante", mode="text")) == []
+    assert hit_ids(run_search(collection, "printers", mode="text")) == ["one"]

@@ -20,17 +20,17 @@ def stored_counts(collection: Collection) -> dict[int, int]:
 
 def expected_counts(collection: Collection) -> dict[int, int]:
     """The counts computed from the stored rows of searched versions."""
-    result: dict[int, int] = {}
+    counts: dict[int, int] = {}
     searched_versions = Version.objects.filter(collection=collection, is_searched=True).values("pk")
     for terms in ChunkWords.objects.filter(version_id__in=searched_versions).values_list("terms", flat=True):
         for term in terms:
-            result[term] = result.get(term, 0) + 1
+            counts[term] = counts.get(term, 0) + 1
     for language in Chunk.objects.filter(version_id__in=searched_versions).values_list(
         "version__text_configuration", flat=True
     ):
         for term in (0, language_term(collection, language)):
-            result[term] = result.get(term, 0) + 1
-    return result
+            counts[term] = counts.get(term, 0) + 1
+    return counts
 
 
 def language_term(collection: Collection, configuration: str) -> int:
@@ -88,8 +88,8 @@ def test_storing_words_twice_equals_storing_them_once() -> None:
 
 
 def test_stored_words_depend_only_on_the_chunk() -> None:
-    """Documents loaded before or after have no influence."""
-    first_collection, second_collection = make_collection("alone"), make_collection("beside")
+    """Other documents have no influence."""
+    first_collection, second_collection = make_collection("alone"), make_collection("shared")
     version = version_without_words(first_collection, "The quick fox jumps")
     store_words(version)
     for number in range(5):
@@ -107,17 +107,17 @@ def test_headings_are_indexed_with_their_chunk() -> None:
     Chunk.objects.filter(version=version).update(heading_path=["Toner", "Replacing it"])
     store_words(version)
     term_statistics.change_term_counts(version.pk, version.collection_id, 1)
-    words = term_statistics.find_query_terms("toner replaced", [version.collection])[version.collection_id]
-    assert [word.chunk_count for word in words.words] == [1, 1]
+    query_terms = term_statistics.find_query_terms("toner replaced", [version.collection])[version.collection_id]
+    assert [word.chunk_count for word in query_terms.words] == [1, 1]
 
 
 # C24
 def test_any_text_can_be_indexed() -> None:
-    chinese = "".join([chr(0x4E00 + number % 20_000) for number in range(8_000)])
+    chinese_text = "".join([chr(0x4E00 + number % 20_000) for number in range(8_000)])
     texts = [
         "x" * 8_000,
         "a " * 4_000,
-        chinese,
+        chinese_text,
         "<" * 8_000,
         "\u0301" * 8_000,
         " ".join([f"w{number}" for number in range(1_300)]),
@@ -125,7 +125,7 @@ def test_any_text_can_be_indexed() -> None:
     ]
     version = version_without_words(make_collection(), *texts)
     # With headings, a chunk can contain as many different characters as there are indexed ones.
-    Chunk.objects.filter(version=version, text=chinese).update(
+    Chunk.objects.filter(version=version, text=chinese_text).update(
         heading_path=["".join([chr(0x20000 + number) for number in range(20_000)])]
     )
     store_words(version)
@@ -136,17 +136,17 @@ def test_any_text_can_be_indexed() -> None:
 
 def test_two_words_at_one_position_share_it() -> None:
     """Among 60,000 words, some have the same 28-bit position."""
-    position = term_statistics.SPARSE_INDEX_SQL.format(lexeme="'simple:' || word")
+    position_sql = term_statistics.SPARSE_INDEX_SQL.format(lexeme="'simple:' || word")
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT array_agg(word) FROM (SELECT 'w' || n AS word FROM generate_series(1, 60000) n) AS words"
-            f" GROUP BY {position} HAVING count(*) > 1 LIMIT 1"
+            f" GROUP BY {position_sql} HAVING count(*) > 1 LIMIT 1"
         )
-        first, second = cursor.fetchone()[0][:2]
-    version = version_without_words(make_collection(text_configuration="simple"), f"{first} {second} other")
+        first_word, second_word = cursor.fetchone()[0][:2]
+    version = version_without_words(make_collection(text_configuration="simple"), f"{first_word} {second_word} other")
     store_words(version)
-    words = ChunkWords.objects.get(version=version)
-    assert len(words.terms) == 3 and len(words.weights.indices()) == 2
+    chunk_words = ChunkWords.objects.get(version=version)
+    assert len(chunk_words.terms) == 3 and len(chunk_words.weights.indices()) == 2
 
 
 def test_word_weights_are_per_collection() -> None:
@@ -154,10 +154,10 @@ def test_word_weights_are_per_collection() -> None:
     for number in range(4):
         add_document(rare_collection, f"d{number}", "fox hound" if number == 0 else "hound only")
         add_document(common_collection, f"d{number}", "fox hound")
-    words = term_statistics.find_query_terms("fox hound", [rare_collection, common_collection])
-    assert [word.chunk_count for word in words[rare_collection.pk].words] == [1, 4]
-    assert [word.chunk_count for word in words[common_collection.pk].words] == [4, 4]
-    assert words[rare_collection.pk].chunk_count == words[common_collection.pk].chunk_count == 4
+    query_terms = term_statistics.find_query_terms("fox hound", [rare_collection, common_collection])
+    assert [word.chunk_count for word in query_terms[rare_collection.pk].words] == [1, 4]
+    assert [word.chunk_count for word in query_terms[common_collection.pk].words] == [4, 4]
+    assert query_terms[rare_collection.pk].chunk_count == query_terms[common_collection.pk].chunk_count == 4
     assert term_statistics.inverse_document_frequency(1, 4) > term_statistics.inverse_document_frequency(4, 4) > 0
 
 
@@ -171,7 +171,7 @@ def test_concurrent_counts_do_not_deadlock() -> None:
     errors: list[BaseException] = []
     barrier = threading.Barrier(len(versions))
 
-    def count_words(version: Version) -> None:
+    def change_counts_repeatedly(version: Version) -> None:
         try:
             barrier.wait(10)
             for _ in range(15):
@@ -186,7 +186,7 @@ def test_concurrent_counts_do_not_deadlock() -> None:
         finally:
             connections.close_all()
 
-    threads = [threading.Thread(target=count_words, args=(version,)) for version in versions]
+    threads = [threading.Thread(target=change_counts_repeatedly, args=(version,)) for version in versions]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -14,11 +14,11 @@ from collections_app.vectors import vector_indexes
 from .searches import make_collection
 
 DIMENSIONS, CHUNKS, CHUNKS_PER_VERSION, RESULT_COUNT = 24, 1_200, 10, 50
-RANDOM = random.Random(7)
+RNG = random.Random(7)
 
 
 def random_vector() -> list[float]:
-    return [RANDOM.gauss(0, 1) for _ in range(DIMENSIONS)]
+    return [RNG.gauss(0, 1) for _ in range(DIMENSIONS)]
 
 
 @pytest.fixture
@@ -35,30 +35,30 @@ def large_collection(vector_index_cleanup: None, monkeypatch: pytest.MonkeyPatch
 
 
 def fill_collection(collection: Collection) -> None:
-    vectors = []
+    chunks_and_versions = []
     for start in range(0, CHUNKS, CHUNKS_PER_VERSION):
         document = Document.objects.create(collection=collection, doc_id=f"d{start}")
         version = Version.objects.create(
             document=document, collection=collection, format="text", size=1, sha256="0" * 64, is_searched=True,
             state="ready", chunks_count=CHUNKS_PER_VERSION,
         )  # fmt: skip
-        rows = [
+        version_chunks = [
             Chunk(version=version, collection=collection, number=number, text="x", char_start=0, char_end=1)
             for number in range(CHUNKS_PER_VERSION)
         ]
-        vectors += [(chunk, version) for chunk in Chunk.objects.bulk_create(rows)]
+        chunks_and_versions += [(chunk, version) for chunk in Chunk.objects.bulk_create(version_chunks)]
     ChunkVector.objects.bulk_create(
         ChunkVector(
             chunk=chunk, space=collection.space, collection=collection, version=version, dimensions=DIMENSIONS,
             embedding=random_vector(),
         )
-        for chunk, version in vectors
+        for chunk, version in chunks_and_versions
     )  # fmt: skip
 
 
-def recall(scope: Scope, monkeypatch: pytest.MonkeyPatch) -> float:
+def measure_recall(scope: Scope, monkeypatch: pytest.MonkeyPatch) -> float:
     """The fraction of the exact ten nearest neighbours that the index finds; also checks the number of results."""
-    matches = total = 0
+    match_count = neighbour_count = 0
     available_count = CHUNKS if scope.version_ids is None else CHUNKS_PER_VERSION * len(scope.version_ids)
     for _ in range(20):
         query_vector = vector_retrieval.vector_literal(random_vector())
@@ -68,27 +68,25 @@ def recall(scope: Scope, monkeypatch: pytest.MonkeyPatch) -> float:
             patch.setattr(vector_indexes, "INDEX_THRESHOLD", 10**15)
             exact_results = vector_retrieval.nearest_chunks(scope, CHUNKS, query_vector, 10)
         assert len(indexed_results) == min(RESULT_COUNT, available_count)
-        matches += len(exact_results.keys() & indexed_results.keys())
-        total += len(exact_results)
-    return matches / total
+        match_count += len(exact_results.keys() & indexed_results.keys())
+        neighbour_count += len(exact_results)
+    return match_count / neighbour_count
 
 
 # C05
 def test_index_search_equals_a_scan(large_collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = list(Version.objects.filter(collection=large_collection).order_by("pk").values_list("pk", flat=True))
-    for searched_versions in (None, versions[: len(versions) * 6 // 10], versions[::10], versions[::100]):
+    version_ids = list(Version.objects.filter(collection=large_collection).order_by("pk").values_list("pk", flat=True))
+    for searched_ids in (None, version_ids[: len(version_ids) * 6 // 10], version_ids[::10], version_ids[::100]):
         scope = Scope(
             collection=large_collection,
-            version_ids=searched_versions,
-            chunk_count=None if searched_versions is None else CHUNKS_PER_VERSION * len(searched_versions),
+            version_ids=searched_ids,
+            chunk_count=None if searched_ids is None else CHUNKS_PER_VERSION * len(searched_ids),
         )
-        assert recall(scope, monkeypatch) > 0.95
-    assert vector_indexes.index_name(large_collection.pk, large_collection.space_id) in plan_of_a_search(
-        large_collection
-    )
+        assert measure_recall(scope, monkeypatch) > 0.95
+    assert vector_indexes.index_name(large_collection.pk, large_collection.space_id) in explain_search(large_collection)
 
 
-def plan_of_a_search(large: Collection) -> str:
+def explain_search(collection: Collection) -> str:
     statements: list[tuple[str, Any]] = []
 
     def record_statement(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -98,7 +96,7 @@ def plan_of_a_search(large: Collection) -> str:
     with snapshot_transaction(), connection.cursor() as cursor:
         with connection.execute_wrapper(record_statement):
             vector_retrieval.nearest_chunks(
-                Scope(collection=large), CHUNKS, vector_retrieval.vector_literal(random_vector()), RESULT_COUNT
+                Scope(collection=collection), CHUNKS, vector_retrieval.vector_literal(random_vector()), RESULT_COUNT
             )
         sql, params = statements[-2]
         cursor.execute("SET LOCAL enable_sort = off")
@@ -122,5 +120,5 @@ def test_zero_vector_is_omitted(db: Any) -> None:
         ChunkVector.objects.create(
             chunk=chunk, space=space, collection=collection, version=version, dimensions=3, embedding=embedding
         )
-    result = vector_retrieval.nearest_chunks(Scope(collection=collection), 2, "[1,0,0]", 5)
-    assert list(result.values()) == [1.0]
+    scores = vector_retrieval.nearest_chunks(Scope(collection=collection), 2, "[1,0,0]", 5)
+    assert list(scores.values()) == [1.0]

@@ -26,7 +26,7 @@ foreign_texts = st.lists(st.sampled_from(FOREIGN_WORDS), min_size=1, max_size=30
 foreign_worlds = st.lists(st.tuples(st.sampled_from(["their", "others"]), foreign_texts), min_size=1, max_size=6)
 
 
-class RolledBack(Exception):
+class Rollback(Exception):
     """Raised to roll back a world."""
 
 
@@ -36,8 +36,8 @@ def results_with_foreign_documents(foreign_documents: list[tuple[str, str]], rem
     try:
         with transaction.atomic():
             results = _load_and_search(foreign_documents, removed_count)
-            raise RolledBack
-    except RolledBack:
+            raise Rollback
+    except Rollback:
         return results
 
 
@@ -46,20 +46,20 @@ def _load_and_search(foreign_documents: list[tuple[str, str]], removed_count: in
     own_collection = make_collection()
     remaining_documents = iter(foreign_documents)
     for number, (doc_id, text) in enumerate(PRINTER_DOCUMENTS.items()):
-        for name, document in itertools.islice(remaining_documents, 2):
+        for name, foreign_text in itertools.islice(remaining_documents, 2):
             collection = foreign_collections.get(name) or foreign_collections.setdefault(name, make_collection(name))
-            add_document(collection, f"{doc_id}{number}{len(document)}", document, status="open")
+            add_document(collection, f"{doc_id}{number}{len(foreign_text)}", foreign_text, status="open")
         add_document(own_collection, doc_id, text, status="open" if number % 2 else "closed")
     for collection in list(foreign_collections.values())[:removed_count]:
         with connection.cursor() as cursor:
             cursor.execute("DELETE FROM chunk WHERE collection_id = %s", [collection.pk])
-    result = [
+    hits = [
         comparable_hits(run_search(own_collection, query, mode=mode, filter=condition))
         for query in QUERIES
         for mode in ("hybrid", "text", "vector")
         for condition in ("", "status=open")
     ]
-    return json.dumps(result).encode()
+    return json.dumps(hits).encode()
 
 
 def comparable_hits(result: SearchResult) -> list[dict[str, Any]]:
@@ -94,32 +94,33 @@ def test_comparison_detects_a_leak() -> None:
     """The same text in our own collection changes scores, so the comparison would detect a leak."""
     collection = make_collection()
     add_document(collection, "a", "printer paper")
-    result_before = comparable_hits(run_search(collection, "printer paper lamp", mode="text"))
+    hits_before = comparable_hits(run_search(collection, "printer paper lamp", mode="text"))
     add_document(collection, "b", "printer lamp")
-    assert comparable_hits(run_search(collection, "printer paper lamp", mode="text")) != result_before
+    assert comparable_hits(run_search(collection, "printer paper lamp", mode="text")) != hits_before
 
 
 # C04
-def test_hash_collision_with_another_collection_is_not_found(printers: Collection) -> None:
+def test_hash_collision_with_another_collection_is_not_found(help_collection: Collection) -> None:
     """A user who knows the id of a collection could construct words with the same hash."""
     other_collection = make_collection("theirs")
     foreign_version = add_document(other_collection, "secret", "printer paper lamp")
-    terms = [word.term for word in term_statistics.find_query_terms("printer paper", [printers])[printers.pk].words]
+    query_terms = term_statistics.find_query_terms("printer paper", [help_collection])
+    terms = [word.term for word in query_terms[help_collection.pk].words]
     ChunkWords.objects.filter(version=foreign_version).update(terms=terms)
-    result_before = comparable_hits(run_search(printers, "printer paper", mode="text"))
-    assert "secret" not in [word["doc_id"] for word in result_before]
+    hits_with_collision = comparable_hits(run_search(help_collection, "printer paper", mode="text"))
+    assert "secret" not in [hit["doc_id"] for hit in hits_with_collision]
     ChunkWords.objects.filter(version=foreign_version).delete()
-    assert comparable_hits(run_search(printers, "printer paper", mode="text")) == result_before
+    assert comparable_hits(run_search(help_collection, "printer paper", mode="text")) == hits_with_collision
 
 
 # C52
-def test_no_statement_scans_rows_of_others(printers: Collection) -> None:
+def test_no_statement_scans_rows_of_others(help_collection: Collection) -> None:
     other_collection = make_collection("theirs")
     for number in range(5):
         add_document(other_collection, f"d{number}", "printer paper lamp " * 20)
     with CaptureQueriesContext(connection) as queries:
-        run_search(printers, "printer paper lamp")
-        run_search(printers, "printer paper lamp", filter="statusISEMPTY")
+        run_search(help_collection, "printer paper lamp")
+        run_search(help_collection, "printer paper lamp", filter="statusISEMPTY")
     plans = []
     with connection.cursor() as cursor:
         cursor.execute(scope.SNAPSHOT_SQL.partition(";")[2])

@@ -13,30 +13,30 @@ from collections_app.search.pipeline import SearchRequest
 from system.errors import Unavailable
 from tests.collections_app import vector_rows
 
-from .searches import PRINTER_DOCUMENTS, add_document, found_ids, make_collection, run_search
+from .searches import PRINTER_DOCUMENTS, add_document, hit_ids, make_collection, run_search
 
 pytestmark = pytest.mark.django_db
 
 
-def test_passage_that_answers_is_first_in_every_mode(printers: Collection) -> None:
+def test_passage_that_answers_is_first_in_every_mode(help_collection: Collection) -> None:
     for mode in ("hybrid", "text", "vector"):
-        assert found_ids(run_search(printers, "the printer's lamp is red", mode=mode))[0] == "toner", mode
+        assert hit_ids(run_search(help_collection, "the printer's lamp is red", mode=mode))[0] == "toner", mode
 
 
-def test_other_forms_of_a_word_are_found(printers: Collection) -> None:
-    assert set(found_ids(run_search(printers, "printers stopped", mode="text"))) == {"paper", "toner"}
-    assert found_ids(run_search(printers, "booking a company car", mode="text")) == ["car"]
+def test_other_forms_of_a_word_are_found(help_collection: Collection) -> None:
+    assert set(hit_ids(run_search(help_collection, "printers stopped", mode="text"))) == {"paper", "toner"}
+    assert hit_ids(run_search(help_collection, "booking a company car", mode="text")) == ["car"]
 
 
-def test_vector_search_finds_passages_without_the_words(printers: Collection) -> None:
-    assert found_ids(run_search(printers, "email inbox", mode="text")) == []
-    assert found_ids(run_search(printers, "email inbox", mode="vector"))[0] == "mail"
-    assert found_ids(run_search(printers, "email inbox"))[0] == "mail"
+def test_vector_search_finds_passages_without_the_words(help_collection: Collection) -> None:
+    assert hit_ids(run_search(help_collection, "email inbox", mode="text")) == []
+    assert hit_ids(run_search(help_collection, "email inbox", mode="vector"))[0] == "mail"
+    assert hit_ids(run_search(help_collection, "email inbox"))[0] == "mail"
 
 
-def test_hit_has_all_specified_fields(printers: Collection) -> None:
-    add_document(printers, "sheet", "# Fax\n\nNever fax twice.", status="open", extra=[1, {"a": None}])
-    (hit,) = run_search(printers, "fax", k=1).hits
+def test_hit_has_all_specified_fields(help_collection: Collection) -> None:
+    add_document(help_collection, "sheet", "# Fax\n\nNever fax twice.", status="open", extra=[1, {"a": None}])
+    (hit,) = run_search(help_collection, "fax", k=1).hits
     assert (hit.doc_id, hit.collection_name, hit.filename) == ("sheet", "help", "sheet.txt")
     assert hit.metadata == {"status": "open", "extra": [1, {"a": None}]}
     assert (hit.chunk_index, hit.chunks_count, hit.page, hit.page_end) == (0, 1, None, None)
@@ -47,8 +47,8 @@ def test_hit_has_all_specified_fields(printers: Collection) -> None:
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "text", "vector"])
-def test_scores_fall_from_one_towards_zero(printers: Collection, mode: str) -> None:
-    scores = [hit.score for hit in run_search(printers, "printer paper and red toner", mode=mode).hits]
+def test_scores_fall_from_one_towards_zero(help_collection: Collection, mode: str) -> None:
+    scores = [hit.score for hit in run_search(help_collection, "printer paper and red toner", mode=mode).hits]
     assert scores == sorted(scores, reverse=True)
     assert all(0.0 <= score <= 1.0 for score in scores)
     assert scores[0] > 0.5
@@ -71,32 +71,32 @@ def test_scores_fall_from_one_towards_zero(printers: Collection, mode: str) -> N
         "x" * 8000,
     ],
 )
-def test_no_query_is_an_error(printers: Collection, query: str, mode: str) -> None:
-    run_search(printers, query, mode=mode)
+def test_unusual_query_is_not_an_error(help_collection: Collection, query: str, mode: str) -> None:
+    run_search(help_collection, query, mode=mode)
 
 
-def test_query_without_known_words_has_no_keyword_results(printers: Collection) -> None:
-    assert found_ids(run_search(printers, "the of and", mode="text")) == []
-    assert found_ids(run_search(printers, "xyzzyqwerty", mode="text")) == []
-    assert len(found_ids(run_search(printers, "xyzzyqwerty"))) == len(PRINTER_DOCUMENTS)
+def test_query_without_known_words_has_no_keyword_results(help_collection: Collection) -> None:
+    assert hit_ids(run_search(help_collection, "the of and", mode="text")) == []
+    assert hit_ids(run_search(help_collection, "xyzzyqwerty", mode="text")) == []
+    assert len(hit_ids(run_search(help_collection, "xyzzyqwerty"))) == len(PRINTER_DOCUMENTS)
 
 
-def test_k_limits_the_number_of_results(printers: Collection) -> None:
-    assert [len(run_search(printers, "printer", k=k).hits) for k in (1, 2, 200)] == [1, 2, 4]
+def test_k_limits_the_number_of_results(help_collection: Collection) -> None:
+    assert [len(run_search(help_collection, "printer", k=k).hits) for k in (1, 2, 200)] == [1, 2, 4]
 
 
 def test_empty_collection_finds_nothing(db: Any) -> None:
     assert run_search(make_collection("empty", text_configuration=""), "printer").hits == []
 
 
-def test_alpha_of_the_request_takes_precedence_over_the_collection(printers: Collection) -> None:
-    def best_id(**options: Any) -> list[float]:
-        return [hit.score for hit in run_search(printers, "printer lamp", **options).hits]
+def test_alpha_of_the_request_takes_precedence_over_the_collection(help_collection: Collection) -> None:
+    def scores(**options: Any) -> list[float]:
+        return [hit.score for hit in run_search(help_collection, "printer lamp", **options).hits]
 
-    Collection.objects.filter(pk=printers.pk).update(alpha=1.0)
-    changed_collection = Collection.objects.select_related("space").get(pk=printers.pk)
-    assert [hit.score for hit in run_search(changed_collection, "printer lamp").hits] == best_id(alpha=1.0)
-    assert best_id(alpha=1.0) != best_id(alpha=0.0)
+    Collection.objects.filter(pk=help_collection.pk).update(alpha=1.0)
+    changed_collection = Collection.objects.select_related("space").get(pk=help_collection.pk)
+    assert [hit.score for hit in run_search(changed_collection, "printer lamp").hits] == scores(alpha=1.0)
+    assert scores(alpha=1.0) != scores(alpha=0.0)
 
 
 def test_equal_passages_are_in_the_order_of_their_documents(db: Any) -> None:
@@ -105,12 +105,12 @@ def test_equal_passages_are_in_the_order_of_their_documents(db: Any) -> None:
         add_document(collection, doc_id, "The same words everywhere.")
     add_document(collection, "c", "The same words everywhere. ", now="replaced")  # the document has newer chunks
     for k in (2, 4):
-        assert found_ids(run_search(collection, "same words", k=k)) == ["c", "a", "b", "d"][:k]
+        assert hit_ids(run_search(collection, "same words", k=k)) == ["c", "a", "b", "d"][:k]
     assert len({hit.id for hit in run_search(collection, "same words").hits}) == 4
 
 
-def test_repeated_search_gives_the_same_results(printers: Collection) -> None:
-    assert run_search(printers, "printer paper") == run_search(printers, "printer paper")
+def test_repeated_search_gives_the_same_results(help_collection: Collection) -> None:
+    assert run_search(help_collection, "printer paper") == run_search(help_collection, "printer paper")
 
 
 # C07
@@ -119,32 +119,34 @@ def test_filter_returns_only_matching_documents(db: Any) -> None:
     for number, status in enumerate(["open", "closed", "open"]):
         add_document(collection, f"d{number}", f"Printer number {number}.", status=status, priority=number)
     for mode in ("hybrid", "text", "vector"):
-        assert set(found_ids(run_search(collection, "printer", filter="status=OPEN", mode=mode))) == {"d0", "d2"}
-        assert found_ids(run_search(collection, "printer", filter="status=open^priority>0", mode=mode)) == ["d2"]
-        assert found_ids(run_search(collection, "printer", filter="status=none", mode=mode)) == []
+        assert set(hit_ids(run_search(collection, "printer", filter="status=OPEN", mode=mode))) == {"d0", "d2"}
+        assert hit_ids(run_search(collection, "printer", filter="status=open^priority>0", mode=mode)) == ["d2"]
+        assert hit_ids(run_search(collection, "printer", filter="status=none", mode=mode)) == []
 
 
-def test_document_that_is_not_searched_is_not_found(printers: Collection) -> None:
+def test_document_that_is_not_searched_is_not_found(help_collection: Collection) -> None:
     Version.objects.filter(document__doc_id="toner").update(is_searched=False)
     for mode in ("hybrid", "text", "vector"):
-        for name in ("", "missingISEMPTY"):
-            assert "toner" not in found_ids(run_search(printers, "printer toner lamp", mode=mode, filter=name))
+        for condition in ("", "missingISEMPTY"):
+            assert "toner" not in hit_ids(
+                run_search(help_collection, "printer toner lamp", mode=mode, filter=condition)
+            )
 
 
 # C41
-def test_replaced_document_is_found_only_by_its_new_content(printers: Collection) -> None:
-    add_document(printers, "toner", "The plotter has ink instead.")
-    result = run_search(printers, "toner lamp plotter ink")
+def test_replaced_document_is_found_only_by_its_new_content(help_collection: Collection) -> None:
+    add_document(help_collection, "toner", "The plotter has ink instead.")
+    result = run_search(help_collection, "toner lamp plotter ink")
     assert [hit.page_content for hit in result.hits if hit.doc_id == "toner"] == ["The plotter has ink instead."]
 
 
 def test_several_collections_are_searched_together_each_in_its_language(db: Any) -> None:
-    german, english = make_collection("hilfe", text_configuration="german"), make_collection("help")
-    add_document(german, "häuser", "Die Drucker stehen in den Häusern am Fluss.")
-    add_document(english, "houses", "Printers stand in the houses by the river.")
-    assert found_ids(run_search([german, english], "Haus am Fluß", mode="text")) == ["häuser"]
-    assert found_ids(run_search([german, english], "house", mode="text")) == ["houses"]
-    assert set(found_ids(run_search([german, english], "river houses"))) == {"häuser", "houses"}
+    german_help, english_help = make_collection("hilfe", text_configuration="german"), make_collection("help")
+    add_document(german_help, "häuser", "Die Drucker stehen in den Häusern am Fluss.")
+    add_document(english_help, "houses", "Printers stand in the houses by the river.")
+    assert hit_ids(run_search([german_help, english_help], "Haus am Fluß", mode="text")) == ["häuser"]
+    assert hit_ids(run_search([german_help, english_help], "house", mode="text")) == ["houses"]
+    assert set(hit_ids(run_search([german_help, english_help], "river houses"))) == {"häuser", "houses"}
 
 
 def test_chinese_and_japanese_are_found_without_spaces(db: Any) -> None:
@@ -172,10 +174,10 @@ def test_single_character_is_found_within_words(db: Any, query: str, expected: l
     for doc_id, text in WATER_DOCUMENTS.items():
         add_document(collection, doc_id, text)
     result = run_search(collection, query, mode="text")
-    assert sorted(found_ids(result)) == sorted(expected) and found_ids(result)[:1] == expected[:1]
+    assert sorted(hit_ids(result)) == sorted(expected) and hit_ids(result)[:1] == expected[:1]
     for hit in result.hits:
-        marked = [hit.page_content[start:stop] for start, stop in hit.highlights]
-        assert marked == [query] * hit.page_content.count(query)
+        highlighted_texts = [hit.page_content[start:stop] for start, stop in hit.highlights]
+        assert highlighted_texts == [query] * hit.page_content.count(query)
 
 
 def test_pairs_weigh_as_if_characters_were_not_indexed(db: Any) -> None:
@@ -183,8 +185,8 @@ def test_pairs_weigh_as_if_characters_were_not_indexed(db: Any) -> None:
     add_document(collection, "水道", WATER_DOCUMENTS["水道"])
     (hit,) = run_search(collection, "水管", mode="text").hits
     assert [hit.page_content[start:stop] for start, stop in hit.highlights] == ["水管"]
-    words = term_statistics.find_query_terms("水管", [collection])[collection.pk]
-    assert [(word.lexeme, word.chunk_count) for word in words.words] == [("水管", 1)]
+    query_terms = term_statistics.find_query_terms("水管", [collection])[collection.pk]
+    assert [(word.lexeme, word.chunk_count) for word in query_terms.words] == [("水管", 1)]
 
 
 @pytest.fixture
@@ -201,7 +203,7 @@ def collection_with_retired_model(db: Any) -> Collection:
 # C29
 def test_search_without_vectors_uses_keywords_and_reports_it(collection_with_retired_model: Collection) -> None:
     result = run_search(collection_with_retired_model, "printer lamp")
-    assert result.is_without_vectors and found_ids(result)[0] == "toner"
+    assert result.is_without_vectors and hit_ids(result)[0] == "toner"
     assert result.hits[0].score == 1.0 and result.hits[0].scores["vector"] is None
     assert not run_search(collection_with_retired_model, "printer lamp", mode="text").is_without_vectors
 
@@ -213,7 +215,7 @@ def test_vector_search_without_vectors_is_503(collection_with_retired_model: Col
 
 
 # C29
-def test_one_unavailable_space_makes_the_search_use_words(collection_with_retired_model: Collection, db: Any) -> None:
+def test_unavailable_space_makes_the_search_use_keywords(collection_with_retired_model: Collection, db: Any) -> None:
     other_collection = make_collection("other")
     add_document(other_collection, "fax", "The fax has a lamp too.")
     result = run_search([collection_with_retired_model, other_collection], "lamp")
@@ -232,7 +234,7 @@ def test_search_that_started_before_a_change_of_model_finds_its_vectors(
     mode: str, db: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_first_call: list[Callable[[], Any]] = []
-    encode = vector_rows.local_model("letters-a").load()
+    encode = vector_rows.make_local_model("letters-a").load()
 
     def embed_after_change(texts: list[str]) -> Any:
         while on_first_call:
@@ -242,7 +244,7 @@ def test_search_that_started_before_a_change_of_model_finds_its_vectors(
     models = [
         local_model.LocalModel(name="letters-a", dimensions=vector_rows.DIMENSIONS, load=lambda: embed_after_change)
     ]
-    for model in [*models, vector_rows.local_model("letters-b")]:
+    for model in [*models, vector_rows.make_local_model("letters-b")]:
         monkeypatch.setitem(local_model.LOCAL_MODELS, model.name, model)
     monkeypatch.setattr(local_model, "_encoders", {})
     old_space, new_space = vector_rows.make_space("letters-a"), vector_rows.make_space("letters-b")
@@ -257,5 +259,5 @@ def test_search_that_started_before_a_change_of_model_finds_its_vectors(
     on_first_call.append(lambda: ChunkVector.objects.filter(collection=collection, space=old_space).delete())
     on_first_call.append(lambda: Collection.objects.filter(pk=collection.pk).update(space=new_space))
     result = run_search([collection, unchanged_collection], "toner", mode=mode)
-    assert sorted(found_ids(result)) == ["in moves", "in stays"] and not result.is_without_vectors
+    assert sorted(hit_ids(result)) == ["in moves", "in stays"] and not result.is_without_vectors
     assert all(hit.scores["vector"] is not None for hit in result.hits)

@@ -43,7 +43,7 @@ def results_during(collection: Collection, change: Callable[[], Any]) -> list[Se
 
 
 # C41 C45
-def test_search_finds_a_document_once_while_it_is_replaced_again_and_again() -> None:
+def test_search_finds_a_document_once_while_it_is_replaced_repeatedly() -> None:
     collection = make_collection()
     add_document(collection, "turbine", "The state of the turbine is 0.")
 
@@ -51,14 +51,14 @@ def test_search_finds_a_document_once_while_it_is_replaced_again_and_again() -> 
         for number in range(1, 12):
             add_document(collection, "turbine", f"The state of the turbine is {number}.")
 
-    for found in results_during(collection, replace_repeatedly):
-        (hit,) = found.hits
+    for result in results_during(collection, replace_repeatedly):
+        (hit,) = result.hits
         assert hit.page_content.startswith("The state of the turbine is")
     assert run_search(collection, "turbine").hits[0].page_content.endswith("11.")
 
 
 # C45
-def test_search_sees_a_document_or_not_while_it_is_deleted() -> None:
+def test_search_never_finds_a_document_again_after_its_deletion() -> None:
     collection = make_collection()
     for number in range(6):
         add_document(collection, f"turbine{number}", f"The state of turbine {number}.")
@@ -67,7 +67,7 @@ def test_search_sees_a_document_or_not_while_it_is_deleted() -> None:
         for number in range(6):
             deletion.delete_document(collection, f"turbine{number}")
 
-    hit_counts = [len(found.hits) for found in results_during(collection, delete_repeatedly)]
+    hit_counts = [len(result.hits) for result in results_during(collection, delete_repeatedly)]
     assert hit_counts == sorted(hit_counts, reverse=True)
     assert run_search(collection, "turbine").hits == []
 
@@ -75,17 +75,17 @@ def test_search_sees_a_document_or_not_while_it_is_deleted() -> None:
 def test_search_reads_everything_in_one_read_only_snapshot() -> None:
     collection = make_collection()
     add_document(collection, "turbine", "The state of the turbine.")
-    seen_values: list[str] = []
+    transaction_modes: list[str] = []
 
     def record_statement(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         result = execute(sql, params, many, context)
         if "chunk" in sql:
-            row = connection.connection.execute(
+            mode_row = connection.connection.execute(
                 "SELECT current_setting('transaction_isolation') || current_setting('transaction_read_only')"
             ).fetchone()
-            seen_values.append(row[0])
+            transaction_modes.append(mode_row[0])
         return result
 
     with connection.execute_wrapper(record_statement):
         run_search(collection, "turbine")
-    assert len(seen_values) >= 4 and set(seen_values) == {"repeatable readon"}
+    assert len(transaction_modes) >= 4 and set(transaction_modes) == {"repeatable readon"}

@@ -32,17 +32,18 @@ UNUSUAL_CHARACTERS = "ab Z-1.9,_“”é\u0301ﬁ①Ａ！가각\u1100\u1161\u11
 
 
 @pytest.mark.parametrize("text", CASES)
-def test_words(text: str) -> None:
+def test_text_is_split_into_words(text: str) -> None:
     assert prepare_words(text).split() == CASES[text]
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(st.text(alphabet=UNUSUAL_CHARACTERS, max_size=60), st.text(max_size=60)))
 def test_offsets_belong_to_the_same_words(text: str) -> None:
-    result = prepare_words_with_spans(text)
-    assert result.text == prepare_words(text)
-    assert len(result.text) == len(result.starts) == len(result.ends)
-    assert all(0 <= start < stop <= len(text) for start, stop in zip(result.starts, result.ends, strict=True))
+    prepared_text = prepare_words_with_spans(text)
+    assert prepared_text.text == prepare_words(text)
+    assert len(prepared_text.text) == len(prepared_text.starts) == len(prepared_text.ends)
+    spans = zip(prepared_text.starts, prepared_text.ends, strict=True)
+    assert all(0 <= start < stop <= len(text) for start, stop in spans)
 
 
 @settings(max_examples=300, deadline=None)
@@ -50,12 +51,14 @@ def test_offsets_belong_to_the_same_words(text: str) -> None:
 def test_each_single_character_word_is_indexed_and_highlighted_at_any_position(text: str) -> None:
     single_characters = frozenset(filter(is_single_character, UNUSUAL_CHARACTERS))
     words = prepare_words(text).split()
-    result = prepare_words_with_spans(text, single_characters)
-    assert prepare_index_words(text).split()[: len(words)] == result.text.split()[: len(words)] == words
-    assert len(result.text) == len(result.starts) == len(result.ends)
-    assert all(0 <= start < stop <= len(text) for start, stop in zip(result.starts, result.ends, strict=True))
-    for word in single_characters:
-        assert prepare_index_words(text).split().count(word) == result.text.split()[len(words) :].count(word)
+    prepared_text = prepare_words_with_spans(text, single_characters)
+    assert prepare_index_words(text).split()[: len(words)] == prepared_text.text.split()[: len(words)] == words
+    assert len(prepared_text.text) == len(prepared_text.starts) == len(prepared_text.ends)
+    spans = zip(prepared_text.starts, prepared_text.ends, strict=True)
+    assert all(0 <= start < stop <= len(text) for start, stop in spans)
+    further_words = prepared_text.text.split()[len(words) :]
+    for character in single_characters:
+        assert prepare_index_words(text).split().count(character) == further_words.count(character)
 
 
 # C24

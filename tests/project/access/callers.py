@@ -58,7 +58,7 @@ def create_browser_caller(name: str, user: User) -> MatrixCaller:
 
 def create_callers() -> list[MatrixCaller]:
     """Ordered from few permissions to many. A name with @ is a signed-in browser."""
-    people = {
+    users_by_name = {
         "person": make_user("person"),
         "itil": make_user("itil-person", "itil"),
         "monitor": make_user("monitor", "monitoring"),
@@ -67,14 +67,14 @@ def create_callers() -> list[MatrixCaller]:
         "admin": make_user("the-admin", "admin"),
     }
     scoped_program = create_program_caller(
-        "narrow", people["admin"], ["monitoring"]
+        "narrow", users_by_name["admin"], ["monitoring"]
     )  # a key of an administrator that is limited to one role
     inactive_program = create_program_caller("gone", make_user("gone", "admin", active=False))
     return [
         MatrixCaller("nobody"),
         inactive_program,
-        *(create_program_caller(name, user) for name, user in people.items() if name != "admin"),
+        *(create_program_caller(name, user) for name, user in users_by_name.items() if name != "admin"),
         scoped_program,
-        create_program_caller("admin", people["admin"]),
-        *(create_browser_caller(name, people[name]) for name in ("person", "sso", "coll", "admin")),
+        create_program_caller("admin", users_by_name["admin"]),
+        *(create_browser_caller(name, users_by_name[name]) for name in ("person", "sso", "coll", "admin")),
     ]

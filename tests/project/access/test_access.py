@@ -10,27 +10,27 @@ from django.test import Client
 from tests.project.access import callers, matrix, world
 
 MATRIX_FILE = Path(__file__).with_name("matrix.txt")
-CALLERS, STATUS_MATRIX = matrix.read_matrix(MATRIX_FILE.read_text())
+CALLER_NAMES, STATUS_MATRIX = matrix.read_matrix(MATRIX_FILE.read_text())
 # Routes without authentication: health, API description, sign-in and sign-out.
 PUBLIC_ROUTES = (
     "/healthz", "/readyz", "/api/schema", "/api/docs", "/api/docs/reference", "/api/docs/redoc.js",
     "/rest/v1/auth/login", "/", "/login/", "/logout/", "/sso/start/", "/sso/callback/", "/sso/logout/",
     "/sso/backchannel-logout/", "/admin/login/", "/admin/logout/", "/admin/jsi18n/",
 )  # fmt: skip
-PROGRAM_PREFIXES = ("/rest/", "/^rest/", "/api/", "/metrics", *(f"/^{name}/" for name in world.PARAMETERS))
+PROGRAM_PREFIXES = ("/rest/", "/^rest/", "/api/", "/metrics", *(f"/^{name}/" for name in world.REQUIRED_PARAMETERS))
 
 
 def is_program_route(route: str) -> bool:
     return route.startswith(PROGRAM_PREFIXES) and route not in PUBLIC_ROUTES
 
 
-def routes_with_status(name: str, *, status: str) -> Iterator[tuple[str, str]]:
+def routes_with_status(caller_name: str, *, status: str) -> Iterator[tuple[str, str]]:
     """Routes and methods for which this caller gets a status that starts with `status`."""
-    column = CALLERS.index(name)
+    column = CALLER_NAMES.index(caller_name)
     return (route_and_method for route_and_method, cells in STATUS_MATRIX.items() if cells[column].startswith(status))
 
 
-def test_matrix_equals_the_stored_one(db: None, tmp_path: Path):  # X01
+def test_matrix_equals_the_stored_matrix(db: None, tmp_path: Path):  # X01
     current_file = tmp_path / "matrix.txt"
     current_file.write_text(matrix.build_matrix_text())
 
@@ -46,14 +46,14 @@ def test_no_response_is_a_server_error():
     assert {route for route, cells in STATUS_MATRIX.items() if "503" in cells} <= {("/sso/start/", "GET")}
 
 
-@pytest.mark.parametrize("name", ["nobody", "gone"])
-def test_only_public_routes_accept_callers_without_valid_credentials(name: str):
-    assert {route for route, _ in routes_with_status(name, status="2")} <= set(PUBLIC_ROUTES)
+@pytest.mark.parametrize("caller_name", ["nobody", "gone"])
+def test_only_public_routes_accept_callers_without_valid_credentials(caller_name: str):
+    assert {route for route, _ in routes_with_status(caller_name, status="2")} <= set(PUBLIC_ROUTES)
 
 
 def test_api_routes_answer_401_without_credentials(db: None):
     """Not even the allowed methods are revealed."""
-    column = CALLERS.index("nobody")
+    column = CALLER_NAMES.index("nobody")
     statuses = {cells[column] for (route, _), cells in STATUS_MATRIX.items() if is_program_route(route)}
     assert statuses == {"401"}
 
@@ -64,23 +64,23 @@ def test_api_routes_answer_401_without_credentials(db: None):
 
 
 def test_browser_session_is_not_accepted_by_the_api():  # B57
-    browser_columns = [CALLERS.index(caller) for caller in CALLERS if caller.endswith("@")]
+    browser_columns = [CALLER_NAMES.index(name) for name in CALLER_NAMES if name.endswith("@")]
     program_cells = [cells for (route, _), cells in STATUS_MATRIX.items() if route.startswith(("/^", "/metrics"))]
 
     assert {cells[column] for cells in program_cells for column in browser_columns} == {"401"}
 
 
-def test_api_credentials_open_no_page():
-    programs = [caller for caller in CALLERS if not caller.endswith("@")]
-    anonymous_column = CALLERS.index("nobody")
-    pages = [
+def test_api_credentials_do_not_open_pages():
+    program_columns = [CALLER_NAMES.index(name) for name in CALLER_NAMES if not name.endswith("@")]
+    anonymous_column = CALLER_NAMES.index("nobody")
+    page_cells = [
         cells
         for (route, _), cells in STATUS_MATRIX.items()
         if not is_program_route(route) and route not in ("/api/docs", "/api/schema")
     ]
 
-    assert pages
-    assert all(cells[CALLERS.index(caller)] == cells[anonymous_column] for cells in pages for caller in programs)
+    assert page_cells
+    assert all(cells[column] == cells[anonymous_column] for cells in page_cells for column in program_columns)
 
 
 @pytest.mark.parametrize(
@@ -103,4 +103,4 @@ def test_each_role_grants_access_to_more_routes():
 
 
 def test_every_caller_has_a_column(db: None):
-    assert [caller.name for caller in callers.create_callers()] == CALLERS
+    assert [caller.name for caller in callers.create_callers()] == CALLER_NAMES

@@ -22,7 +22,7 @@ from tests.sso import connections
 from tests.tableapi.designs import insert_row
 
 # The required parameters of the eight endpoints of document collections.
-PARAMETERS = {
+REQUIRED_PARAMETERS = {
     "load_document_to_collection": {"collection_name": "manuals"},
     "load_text_to_collection": {"collection_name": "manuals", "text": "Paper", "metadata": "{}"},
     "get_relevant_documents": {"collection_names": "manuals", "query": "paper"},
@@ -36,12 +36,12 @@ ADMIN_ROUTE = re.compile(r"^admin/(\w+)/(\w+)/(.*)$")
 
 
 def create_example_objects() -> dict[str, str]:
-    """Create an object for each route; returns the ids for the placeholders of routes."""
-    assert set(PARAMETERS) == set(ENDPOINTS)
-    itil = Role.objects.get(name="itil").pk
-    task = Table.objects.get(name="task")
-    saving.save_rule(Rule(table=task, operation=Rule.Operation.READ, roles=[itil]))
-    saving.save_view(View(table=task, name="short"))
+    """Creates an object for each route; returns the ids for the placeholders of routes."""
+    assert set(REQUIRED_PARAMETERS) == set(ENDPOINTS)
+    itil_role_id = Role.objects.get(name="itil").pk
+    task_table = Table.objects.get(name="task")
+    saving.save_rule(Rule(table=task_table, operation=Rule.Operation.READ, roles=[itil_role_id]))
+    saving.save_view(View(table=task_table, name="short"))
     setting = connections.make_connection()
     other_user = User.objects.create_user("somebody")
     IdpCertificate.objects.create(kid="first", url_idp=setting.url_idp, realm=setting.realm, json={"kty": "RSA"})
@@ -52,12 +52,12 @@ def create_example_objects() -> dict[str, str]:
     Company.objects.create(name="Gone").delete()
     schedules.update_schedules()
     DeferredRecord.objects.create(table="task", record_id="later")
-    collection = Collection.objects.create(name="manuals", space=embed.default_space(), reader_roles=[itil])
-    result = storage.store_document(
+    collection = Collection.objects.create(name="manuals", space=embed.default_space(), reader_roles=[itil_role_id])
+    store_result = storage.store_document(
         collection=collection, data=b"The printer is out of paper.", user_id=other_user.pk, takes_lease=True,
         filename="", format="text", metadata={}, doc_id="first", on_duplicate="skip",
     )  # fmt: skip
-    version = worker.process_in_request(result)
+    version = worker.process_in_request(store_result)
     return {"task": insert_row("task"), "collection": collection.pk, "document": str(version.document_id)}
 
 
@@ -86,16 +86,16 @@ def example_path(route: str, ids: dict[str, str]) -> str:
     path = path.replace("/?$", "").replace("^", "").replace("$", "")
     assert not re.search(r"[<(\[?*]", path), f"{route} needs an example"
     parameters = {"query": "paper"} if path.endswith("/search") and not path.startswith("admin") else {}
-    return f"/{path}?{urlencode(PARAMETERS.get(path, parameters))}".rstrip("?")
+    return f"/{path}?{urlencode(REQUIRED_PARAMETERS.get(path, parameters))}".rstrip("?")
 
 
-def _admin_path(app: str, model_name: str, remainder: str) -> str:
-    model = apps.get_model(app, model_name)
+def _admin_path(app_label: str, model_name: str, remainder: str) -> str:
+    model = apps.get_model(app_label, model_name)
     filters = {"is_system": False} if remainder.endswith("records/") else {}
     record = model._default_manager.filter(**filters).order_by("pk").first()
-    assert record is not None, f"{app}.{model_name} needs a row"
+    assert record is not None, f"{app_label}.{model_name} needs a row"
     remainder = re.sub(r"<(path:object_id|id)>", str(record.pk), remainder)
     if "history/(" in remainder:
         version = model.history.filter(pk__isnull=False).order_by("history_id").last()
         remainder = f"{version.instance.pk}/history/{version.history_id}/"
-    return f"admin/{app}/{model_name}/{remainder}"
+    return f"admin/{app_label}/{model_name}/{remainder}"

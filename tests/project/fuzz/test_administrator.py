@@ -92,8 +92,8 @@ def administrator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Administ
 
 def test_responses_conform_to_the_document_of_the_administrator(administrator: AdministratorClient):
     schema = schemathesis.openapi.from_url(administrator.stack.url + "/api/schema", headers=administrator.headers)
-    described_operations: Any = schema.get_all_operations()
-    operations = [operation.ok() for operation in described_operations]
+    operation_results: Any = schema.get_all_operations()
+    operations = [operation.ok() for operation in operation_results]
     assert len(operations) > 100
     seed = choose_seed()
 

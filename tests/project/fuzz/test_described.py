@@ -44,34 +44,36 @@ class CallerFuzzer:
     def send_all(self, example_count: int) -> dict[int, int]:
         """Sends requests for each operation that this caller can see; returns how often each status occurred."""
         status_counts: dict[int, int] = {}
-        operations: Any = self.schema.get_all_operations()
-        for operation in (operation_result.ok() for operation_result in operations):
+        operation_results: Any = self.schema.get_all_operations()
+        for operation in (operation_result.ok() for operation_result in operation_results):
             count_statuses(operation, example_count, self.send, status_counts)
         return status_counts
 
 
-def known_paths(ids: dict[str, str], admin: Client) -> dict[str, str]:
+def find_known_paths(ids: dict[str, str], admin: Client) -> dict[str, str]:
     """The path of an existing object for each path template with ids."""
-    result = {}
-    for path in admin.get("/api/schema").json()["paths"]:
-        if "{tableName}" in path:
-            result[path] = path.format(tableName="task", sys_id=ids["task"], entry="0" * 18)
-        elif path.startswith("/rest/v1/table/") and path.endswith("/{sys_id}"):
-            list_path = path.removesuffix("/{sys_id}")
+    paths = {}
+    for template in admin.get("/api/schema").json()["paths"]:
+        if "{tableName}" in template:
+            paths[template] = template.format(tableName="task", sys_id=ids["task"], entry="0" * 18)
+        elif template.startswith("/rest/v1/table/") and template.endswith("/{sys_id}"):
+            list_path = template.removesuffix("/{sys_id}")
             records = admin.get(f"{list_path}?sysparm_fields=sys_id&sysparm_limit=1").json()["data"]
             if records:
-                result[path] = f"{list_path}/{records[0]['sys_id']}"
-        elif "{" in path:
-            result[path] = path.format(sys_id=ids["collection"], document=ids["document"], entry="0" * 18)
-    return result
+                paths[template] = f"{list_path}/{records[0]['sys_id']}"
+        elif "{" in template:
+            paths[template] = template.format(sys_id=ids["collection"], document=ids["document"], entry="0" * 18)
+    return paths
 
 
 @pytest.fixture(params=CALLER_NAMES)
 def caller_fuzzer(request: pytest.FixtureRequest, db: None) -> CallerFuzzer:
     demo_people.create_demo_users(lambda: PASSWORD)
     demo_records.create_demo_records()
-    ids, all_callers = world.create_example_objects(), {caller.name: caller for caller in callers.create_callers()}
-    return CallerFuzzer(all_callers[request.param], known_paths(ids, Client(headers=all_callers["admin"].headers)))
+    ids, callers_by_name = world.create_example_objects(), {caller.name: caller for caller in callers.create_callers()}
+    return CallerFuzzer(
+        callers_by_name[request.param], find_known_paths(ids, Client(headers=callers_by_name["admin"].headers))
+    )
 
 
 def test_no_request_causes_a_server_error(caller_fuzzer: CallerFuzzer):

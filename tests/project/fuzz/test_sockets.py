@@ -47,7 +47,7 @@ class RunningProduct:
     stack: Stack
     key: str
 
-    def web_processes(self) -> set[int]:
+    def web_process_ids(self) -> set[int]:
         return {child.pid for child in self.stack.child("web_server").children()}
 
 
@@ -118,8 +118,8 @@ def send_and_receive(port: int, plan: SendPlan) -> bytes:
             time.sleep(plan.pause_s)
         if plan.waits_for_response:
             connection.shutdown(socket.SHUT_WR)
-            while data := connection.recv(65536):
-                content += data
+            while block := connection.recv(65536):
+                content += block
     return content
 
 
@@ -140,32 +140,32 @@ def send_many(product: RunningProduct, count: int) -> Counter[int]:
         return statuses
 
     with ThreadPoolExecutor(THREAD_COUNT) as pool:
-        for result in pool.map(send_plan, range(first_seed, first_seed + count)):
-            status_counts.update(result or [0])
+        for statuses in pool.map(send_plan, range(first_seed, first_seed + count)):
+            status_counts.update(statuses or [0])
     return status_counts
 
 
-def check_service_is_working(product: RunningProduct, processes_before: set[int]) -> None:
+def check_service_is_working(product: RunningProduct, pids_before: set[int]) -> None:
     eventually(lambda: product.stack.call("GET", "/api/me", key=product.key).status == 200)
-    assert product.web_processes() == processes_before, "a web process was restarted"
+    assert product.web_process_ids() == pids_before, "a web process was restarted"
     assert "Traceback" not in product.stack.output
-    assert all(psutil.pid_exists(pid) for pid in processes_before)
+    assert all(psutil.pid_exists(pid) for pid in pids_before)
 
 
-def test_no_bytes_end_or_block_the_service(running_product: RunningProduct):
-    processes_before = running_product.web_processes()
+def test_no_bytes_stop_or_block_the_service(running_product: RunningProduct):
+    pids_before = running_product.web_process_ids()
 
     status_counts = send_many(running_product, FEW_CONNECTIONS)
 
     assert status_counts.keys() >= {0, 200, 400, 404}
-    check_service_is_working(running_product, processes_before)
+    check_service_is_working(running_product, pids_before)
 
 
 @pytest.mark.nightly
-def test_no_bytes_of_many_connections_end_or_block_the_service(running_product: RunningProduct):
-    processes_before = running_product.web_processes()
+def test_no_bytes_on_many_connections_stop_or_block_the_service(running_product: RunningProduct):
+    pids_before = running_product.web_process_ids()
 
     status_counts = send_many(running_product, scaled_count(MANY_CONNECTIONS))
 
     assert status_counts.keys() >= {0, 200, 201, 400, 403, 404, 405}
-    check_service_is_working(running_product, processes_before)
+    check_service_is_working(running_product, pids_before)

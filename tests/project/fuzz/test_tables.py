@@ -36,8 +36,8 @@ class Conversation:
     def send(self, random: Random, request: Request) -> Any:
         client = random.choice(self.clients)
         client.cookies.clear()
-        tag = self.etags.get(request.path, '"0-0"')
-        headers = {name: tag if value == LAST_ETAG else value for name, value in request.headers.items()}
+        etag = self.etags.get(request.path, '"0-0"')
+        headers = {name: etag if value == LAST_ETAG else value for name, value in request.headers.items()}
         response = client.generic(
             request.method, request.url, request.body, content_type=headers.pop("Content-Type", ""), headers=headers
         )
@@ -88,7 +88,7 @@ def find_violation(request: Request, response: Any) -> str:
 
 
 def send_many(clients: list[Client], first_seed: int, count: int) -> Counter[int]:
-    statuses: Counter[int] = Counter()
+    status_counts: Counter[int] = Counter()
     for seed in range(first_seed, first_seed + count, CONVERSATION_LENGTH):
         random = Random(seed)
         conversation, generator = Conversation(clients), RequestGenerator(random, [*EXAMPLE_IDS])
@@ -98,12 +98,12 @@ def send_many(clients: list[Client], first_seed: int, count: int) -> Counter[int
                 if request is None or random.random() > 0.1:  # else repeat the request
                     request = generator.random_request()
                 response = conversation.send(random, request)
-                assert not (error := find_violation(request, response)), (seed, error, request, response.content)
-                statuses[response.status_code] += 1
+                assert not (fault := find_violation(request, response)), (seed, fault, request, response.content)
+                status_counts[response.status_code] += 1
                 if request.method == "POST" and response.status_code == 201:
                     generator.ids.extend(record["sys_id"] for record in response.json()["data"] if "sys_id" in record)
             transaction.set_rollback(True)
-    return statuses
+    return status_counts
 
 
 def test_every_response_is_well_formed(clients: list[Client]):

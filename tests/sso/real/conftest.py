@@ -19,24 +19,24 @@ from tests.providers.real import (
     fragment_registration,
     public_registration,
 )
-from tests.sso.connections import CALLBACK, VALID_COLUMNS
-from tests.sso.real.journey import Journey
+from tests.sso.connections import CALLBACK_URL, VALID_COLUMNS
+from tests.sso.real.browser import Browser
 
 
-def register(provider: RealProvider) -> None:
-    other_registrations = [
-        client_registration(CALLBACK, client_id=f"servicebase-{name.lower()}", id_token_signed_response_alg=name)
+def register_clients(provider: RealProvider) -> None:
+    algorithm_registrations = [
+        client_registration(CALLBACK_URL, client_id=f"servicebase-{name.lower()}", id_token_signed_response_alg=name)
         for name in ALGORITHMS
     ]
     post_registration = client_registration(
-        CALLBACK, client_id="servicebase-post", token_endpoint_auth_method="client_secret_post"
+        CALLBACK_URL, client_id="servicebase-post", token_endpoint_auth_method="client_secret_post"
     )
     provider.register(
-        client_registration(CALLBACK),
+        client_registration(CALLBACK_URL),
         post_registration,
-        public_registration(CALLBACK),
-        fragment_registration(CALLBACK),
-        *other_registrations,
+        public_registration(CALLBACK_URL),
+        fragment_registration(CALLBACK_URL),
+        *algorithm_registrations,
     )
 
 
@@ -48,27 +48,27 @@ def long_script_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="package")
 def running_provider() -> Iterator[RealProvider]:
-    with RealProvider() as real_provider:
-        yield real_provider
+    with RealProvider() as provider:
+        yield provider
 
 
 @pytest.fixture
-def real_provider(running_provider: RealProvider, allowed_http: None) -> RealProvider:
+def real_provider(running_provider: RealProvider, allow_http: None) -> RealProvider:
     """The provider with the same registered clients for every test."""
-    register(running_provider)
+    register_clients(running_provider)
     return running_provider
 
 
 @pytest.fixture
-def journey(real_provider: RealProvider, db: None) -> Journey:
-    return Journey(real_provider)
+def browser(real_provider: RealProvider, db: None) -> Browser:
+    return Browser(real_provider)
 
 
 @pytest.fixture
 def make_real_connection(real_provider: RealProvider, db: None, django_capture_on_commit_callbacks: Any) -> Any:
     """Saves an active connection to a realm as an administrator would, which looks up the endpoints."""
 
-    def make_for_realm(realm: str = "main", **columns: Any) -> OidcSetting:
+    def save_for_realm(realm: str = "main", **columns: Any) -> OidcSetting:
         setting = OidcSetting(
             **{
                 **VALID_COLUMNS,
@@ -88,4 +88,4 @@ def make_real_connection(real_provider: RealProvider, db: None, django_capture_o
             save_connection(setting)
         return OidcSetting.objects.get(pk=setting.pk)
 
-    return make_for_realm
+    return save_for_realm

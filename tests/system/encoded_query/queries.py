@@ -71,8 +71,8 @@ def name_strategy(dialect: Dialect) -> SearchStrategy[str]:
 
 
 def path_strategy(dialect: Dialect) -> SearchStrategy[Path]:
-    walked_path = st.lists(name_strategy(dialect), min_size=1, max_size=1 + dialect.max_hops).map(tuple)
-    return st.tuples(name_strategy(dialect)) | walked_path
+    dot_walked_path = st.lists(name_strategy(dialect), min_size=1, max_size=1 + dialect.max_hops).map(tuple)
+    return st.tuples(name_strategy(dialect)) | dot_walked_path
 
 
 def path_text_strategy(dialect: Dialect) -> SearchStrategy[str]:
@@ -80,8 +80,8 @@ def path_text_strategy(dialect: Dialect) -> SearchStrategy[str]:
     return path_strategy(dialect).map(lambda path: ".".join(write_name(name) for name in path))
 
 
-def without_characters(signs: str, strategy: SearchStrategy[str]) -> SearchStrategy[str]:
-    return strategy.map(lambda text: "".join(letter for letter in text if letter not in signs)).filter(_is_text)
+def without_characters(excluded_characters: str, strategy: SearchStrategy[str]) -> SearchStrategy[str]:
+    return strategy.map(lambda text: text.translate(dict.fromkeys(map(ord, excluded_characters)))).filter(_is_text)
 
 
 def length_strategy(prefix: SearchStrategy[str], units: list[str]) -> SearchStrategy[str]:
@@ -89,9 +89,9 @@ def length_strategy(prefix: SearchStrategy[str], units: list[str]) -> SearchStra
     return st.tuples(prefix, st.sampled_from(list(Unit)), st.sampled_from(units), count_strategy).map("@".join)
 
 
-def value_strategy(row: Operator, dialect: Dialect) -> SearchStrategy[str]:
-    parts = st.sampled_from(row.numbers).map(str) if row.numbers else st.nothing()
-    edges = instant_strategy() | st.just("javascript:gs.endOfToday()")
+def value_strategy(operator: Operator, dialect: Dialect) -> SearchStrategy[str]:
+    date_parts = st.sampled_from(operator.numbers).map(str) if operator.numbers else st.nothing()
+    bounds = instant_strategy() | st.just("javascript:gs.endOfToday()")
     return {
         ValueKind.NONE: st.just(""),
         ValueKind.TEXT: text_strategy() | call_strategy(),
@@ -103,22 +103,22 @@ def value_strategy(row: Operator, dialect: Dialect) -> SearchStrategy[str]:
         ).map("@".join),
         ValueKind.PATH: path_text_strategy(dialect),
         ValueKind.DAY: instant_strategy()
-        | st.tuples(without_characters("@", text_strategy()), edges, edges).map("@".join),
-        ValueKind.DATE_PART: parts,
+        | st.tuples(without_characters("@", text_strategy()), bounds, bounds).map("@".join),
+        ValueKind.DATE_PART: date_parts,
         ValueKind.RELATIVE: length_strategy(st.just(""), ["ago", "ahead"]),
         ValueKind.DISTANCE: length_strategy(path_text_strategy(dialect), ["before", "after"]),
         ValueKind.DYNAMIC: st.sampled_from(["me", "my_groups", "my_roles"]),
         ValueKind.WORDS: text_strategy().filter(lambda text: any(map(str.isalnum, text))),
         ValueKind.TABLE: st.sampled_from(["task", "a", "u_1"]),
-    }[row.kind]
+    }[operator.kind]
 
 
 def condition_strategy(dialect: Dialect) -> SearchStrategy[Condition]:
-    def conditions_of_row(row: Operator) -> SearchStrategy[Condition]:
-        path = st.just(row.only_path) if row.only_path else path_strategy(dialect)
-        return st.builds(Condition, path, st.just(row.name), value_strategy(row, dialect))
+    def conditions_of(operator: Operator) -> SearchStrategy[Condition]:
+        path = st.just(operator.only_path) if operator.only_path else path_strategy(dialect)
+        return st.builds(Condition, path, st.just(operator.name), value_strategy(operator, dialect))
 
-    return st.one_of([conditions_of_row(row) for row in OPERATORS.values()])
+    return st.one_of([conditions_of(operator) for operator in OPERATORS.values()])
 
 
 def group_strategy(factors: SearchStrategy[Condition | SubQuery]) -> SearchStrategy[tuple[Group, ...]]:
@@ -132,8 +132,8 @@ def query_strategy(dialect: Dialect) -> SearchStrategy[Query]:
     factors: SearchStrategy[Condition | SubQuery] = st.recursive(
         condition_strategy(dialect), lambda inner: group_strategy(inner).map(SubQuery), max_leaves=6
     )
-    keys = st.lists(st.builds(OrderBy, path_strategy(dialect), st.booleans()), max_size=3).map(tuple)
-    return st.builds(Query, group_strategy(factors) | st.just(()), keys)
+    sort_keys = st.lists(st.builds(OrderBy, path_strategy(dialect), st.booleans()), max_size=3).map(tuple)
+    return st.builds(Query, group_strategy(factors) | st.just(()), sort_keys)
 
 
 CONDITION_TEXTS = [

@@ -37,14 +37,14 @@ KIND_WORDS = {
 def table_row(operator: Operator) -> str:
     """The row of this operator in the table of the page."""
     alias_text = " ".join(f"`{alias}`" for alias in operator.aliases)
-    value = "" if operator.kind is ValueKind.NONE else operator.kind.value.replace("|", "\\|")
+    value_cell = "" if operator.kind is ValueKind.NONE else operator.kind.value.replace("|", "\\|")
     if operator.numbers:
-        value = f"{operator.numbers[0]} to {operator.numbers[-1]}"
+        value_cell = f"{operator.numbers[0]} to {operator.numbers[-1]}"
     cells = [
         f"`{operator.name}`",
         alias_text,
         operator.description,
-        value,
+        value_cell,
         empty_value_match(operator.name),
         type_words(operator),
     ]
@@ -55,9 +55,9 @@ def type_words(operator: Operator) -> str:
     if operator.only_path:
         return f"the path `{'.'.join(operator.only_path)}`"
     if operator.column_kinds == READABLE_KINDS:
-        return "every"
+        return "all"
     if operator.column_kinds == READABLE_KINDS - {"json"}:
-        return "every but json"
+        return "all except json"
     words = [word for word, kinds in KIND_WORDS.items() if kinds <= operator.column_kinds]
     assert operator.column_kinds == set().union(*(KIND_WORDS[word] for word in words))
     return ", ".join(words)
@@ -105,11 +105,11 @@ def test_every_example_of_a_refused_query_is_refused(text: str) -> None:
         parse(text)
 
 
-def test_limits_are_those_of_the_code() -> None:
+def test_limits_match_the_code() -> None:
     assert (
         f"{RECORDS.max_bytes // 1024} KB of text, {RECORDS.max_conditions} conditions, "
         f"{RECORDS.max_list_values:,} values in a list, {RECORDS.max_hops} references in a path, "
-        f"{RECORDS.max_depth} nested parentheses, {RECORDS.max_sort_keys} sort keys."
+        f"{RECORDS.max_depth} nested parentheses, and {RECORDS.max_sort_keys} sort keys."
     ) in " ".join(section_text("Limits").split())
 
 

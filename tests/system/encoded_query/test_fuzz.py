@@ -17,8 +17,8 @@ from .queries import random_text
 SEED = int(os.environ.get("SVC_FUZZ_SEED", "20240519"))
 
 
-def refusal(text: str, dialect: Dialect) -> QueryError | None:
-    """Parses the text; the canonical text of the result must give the same query and the same values."""
+def parse_error(text: str, dialect: Dialect) -> QueryError | None:
+    """The error of an invalid text, or None if the text and its canonical form are parsed to the same query."""
     try:
         query = parse(text, dialect)
     except QueryError as error:
@@ -30,15 +30,15 @@ def refusal(text: str, dialect: Dialect) -> QueryError | None:
 
 
 def is_parsed(text: str, dialect: Dialect) -> bool:
-    error = refusal(text, dialect)
+    error = parse_error(text, dialect)
     if error:
         assert 0 <= error.position <= len(text), (text, error)
     return error is None
 
 
-def count_parsed(runs: int, seed: int) -> int:
+def count_parsed(query_count: int, seed: int) -> int:
     random = Random(seed)
-    return sum(is_parsed(random_text(random), RECORDS if run % 2 else METADATA) for run in range(runs))
+    return sum(is_parsed(random_text(random), RECORDS if number % 2 else METADATA) for number in range(query_count))
 
 
 # B47

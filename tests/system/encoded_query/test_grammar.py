@@ -10,7 +10,7 @@ from system.encoded_query import METADATA, OPERATORS, Condition, Group, OrderBy,
 
 
 def flat_conditions(*groups: list[list[str]]) -> tuple[Group, ...]:
-    """The names of the conditions `name=1`, by group and term."""
+    """Builds groups of terms; each name becomes the condition `name=1`."""
     return tuple(
         Group(tuple(Term(tuple(Condition((name,), "=", "1") for name in term)) for term in group)) for group in groups
     )
@@ -38,10 +38,10 @@ def test_or_binds_tighter_than_and_which_binds_tighter_than_new_query(text: str,
 
 
 def query_holds(groups: tuple[Group, ...], true_names: set[str]) -> bool:
-    def factor(node: Condition | SubQuery) -> bool:
+    def factor_holds(node: Condition | SubQuery) -> bool:
         return node.path[0] in true_names if isinstance(node, Condition) else query_holds(node.groups, true_names)
 
-    return any(all(any(map(factor, term.factors)) for term in group.terms) for group in groups)
+    return any(all(any(map(factor_holds, term.factors)) for term in group.terms) for group in groups)
 
 
 def holds_as_documented(text: str, true_names: set[str]) -> bool:
@@ -55,8 +55,8 @@ def holds_as_documented(text: str, true_names: set[str]) -> bool:
 def test_every_chain_of_four_conditions_is_evaluated_as_documented() -> None:
     for joins in product(["^", "^OR", "^NQ"], repeat=3):
         text = "a=1" + "".join(f"{join}{name}=1" for join, name in zip(joins, "bcd", strict=True))
-        for bits in product([True, False], repeat=4):
-            true_names = {name for name, bit in zip("abcd", bits, strict=True) if bit}
+        for truth_values in product([True, False], repeat=4):
+            true_names = {name for name, is_true in zip("abcd", truth_values, strict=True) if is_true}
             assert query_holds(parse(text).groups, true_names) == holds_as_documented(text, true_names), (
                 text,
                 true_names,
@@ -64,9 +64,9 @@ def test_every_chain_of_four_conditions_is_evaluated_as_documented() -> None:
 
 
 def test_parentheses_group_wherever_a_condition_could_begin() -> None:
-    inner = SubQuery(flat_conditions([["b"], ["c"]], [["d"]]))
+    subquery = SubQuery(flat_conditions([["b"], ["c"]], [["d"]]))
     assert parse("a=1^OR(b=1^c=1^NQd=1)^e=1").groups == (
-        Group((Term((Condition(("a",), "=", "1"), inner)), Term((Condition(("e",), "=", "1"),)))),
+        Group((Term((Condition(("a",), "=", "1"), subquery)), Term((Condition(("e",), "=", "1"),)))),
     )
     assert parse("((a=1))").groups == (
         Group((Term((SubQuery((Group((Term((SubQuery(flat_conditions([["a"]])),)),)),)),)),)),
@@ -164,8 +164,8 @@ def test_function_parentheses_do_not_close_a_group() -> None:
 
 
 def test_longest_operator_is_matched() -> None:
-    for name, row in OPERATORS.items():
-        if row.kind.value == "none":
+    for name, operator in OPERATORS.items():
+        if operator.kind.value == "none":
             assert only_condition(f"field{name}") == (("field",), name, "")
 
 

@@ -80,9 +80,9 @@ class MeteredText(str):
         return piece
 
     def find(self, *args: Any) -> int:
-        result = super().find(*args)
-        self.meter.steps += (len(self) if result < 0 else result) - args[1]
-        return result
+        index = super().find(*args)
+        self.meter.steps += (len(self) if index < 0 else index) - args[1]
+        return index
 
     def count(self, *args: Any) -> int:
         self.meter.steps += len(self)
@@ -96,15 +96,15 @@ class MeteredPattern:
         self.pattern, self.meter = pattern, meter
 
     def match(self, text: str, position: int = 0) -> re.Match[str] | None:
-        result = self.pattern.match(text, position)
-        self.meter.steps += len(result.group()) if result else 1
-        return result
+        match = self.pattern.match(text, position)
+        self.meter.steps += len(match.group()) if match else 1
+        return match
 
 
 def count_steps(text: str, query_dialect: Dialect, monkeypatch: pytest.MonkeyPatch) -> int:
     meter = StepMeter()
-    metered = MeteredText(text)
-    metered.meter = meter
+    metered_text = MeteredText(text)
+    metered_text.meter = meter
     with monkeypatch.context() as patch:
         patch.setattr(grammar, "_VALUE", MeteredPattern(grammar._VALUE, meter))
         patch.setattr(grammar, "_VALUE_IN_GROUP", MeteredPattern(grammar._VALUE_IN_GROUP, meter))
@@ -114,7 +114,7 @@ def count_steps(text: str, query_dialect: Dialect, monkeypatch: pytest.MonkeyPat
         trace_before = sys.gettrace()
         sys.settrace(meter.trace)
         try:
-            parse(metered, query_dialect)
+            parse(metered_text, query_dialect)
         except QueryError:
             pass
         finally:
@@ -124,15 +124,15 @@ def count_steps(text: str, query_dialect: Dialect, monkeypatch: pytest.MonkeyPat
 
 # B47
 @pytest.mark.parametrize("query_dialect", [RECORDS, METADATA], ids=["records", "metadata"])
-@pytest.mark.parametrize("head", PREFIXES)
+@pytest.mark.parametrize("prefix", PREFIXES)
 def test_doubling_the_text_at_most_doubles_the_work(
-    head: str, query_dialect: Dialect, monkeypatch: pytest.MonkeyPatch
+    prefix: str, query_dialect: Dialect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for piece in HOSTILE_PIECES:
-        short_steps = count_steps(head + piece * 100, query_dialect, monkeypatch)
-        long_steps = count_steps(head + piece * 200, query_dialect, monkeypatch)
+        short_steps = count_steps(prefix + piece * 100, query_dialect, monkeypatch)
+        long_steps = count_steps(prefix + piece * 200, query_dialect, monkeypatch)
         # Quadratic work would be four times as many steps.
-        assert long_steps <= 2.2 * short_steps + 100, (head, piece, short_steps, long_steps)
+        assert long_steps <= 2.2 * short_steps + 100, (prefix, piece, short_steps, long_steps)
 
 
 # B47

@@ -165,11 +165,13 @@ LIMIT_EXAMPLES = [
 
 
 @pytest.mark.parametrize(
-    ("longest", "too_long", "message"), LIMIT_EXAMPLES, ids=[f"{row[2]}-{len(row[0])}" for row in LIMIT_EXAMPLES]
+    ("longest_query", "too_long_query", "message"),
+    LIMIT_EXAMPLES,
+    ids=[f"{message}-{len(text)}" for text, _, message in LIMIT_EXAMPLES],
 )
-def test_limits_are_inclusive(longest: str, too_long: str, message: str) -> None:
-    parse(longest)
-    assert refusal_of(too_long).message == message
+def test_limits_are_inclusive(longest_query: str, too_long_query: str, message: str) -> None:
+    parse(longest_query)
+    assert refusal_of(too_long_query).message == message
 
 
 def test_sibling_groups_do_not_count_as_nested() -> None:

@@ -34,8 +34,8 @@ def test_metadata_query_round_trips(query: Query) -> None:
 def test_any_text_can_be_a_value(value: str) -> None:
     quoted_value = "{" + value.replace("}", "}}") + "}"
     for text in (f"name={quoted_value}^b=1", f"(name={quoted_value}^b=1)", f"((name={quoted_value}))^ORb=1"):
-        result = next(parse(text).conditions())
-        assert (result.operator, result.value) == ("=", value)
+        condition = next(parse(text).conditions())
+        assert (condition.operator, condition.value) == ("=", value)
 
 
 @FUZZ_SETTINGS
@@ -45,9 +45,9 @@ def test_every_parsed_query_has_one_canonical_text(text: str) -> None:
         query = parse(text)
     except QueryError:
         return
-    canonical = to_text(query)
-    assert parse(canonical) == query
-    assert to_text(parse(canonical)) == canonical
+    canonical_text = to_text(query)
+    assert parse(canonical_text) == query
+    assert to_text(parse(canonical_text)) == canonical_text
 
 
 CANONICAL_TEXTS = [
@@ -70,9 +70,9 @@ CANONICAL_TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "canonical"), CANONICAL_TEXTS)
-def test_quotes_are_written_only_where_needed(text: str, canonical: str) -> None:
-    assert to_text(parse(text)) == canonical
+@pytest.mark.parametrize(("text", "canonical_text"), CANONICAL_TEXTS)
+def test_quotes_are_written_only_where_needed(text: str, canonical_text: str) -> None:
+    assert to_text(parse(text)) == canonical_text
 
 
 def test_metadata_name_is_quoted_only_where_needed() -> None:

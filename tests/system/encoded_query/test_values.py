@@ -144,7 +144,7 @@ def test_day_or_period_has_a_first_and_a_last_instant(text: str, first_instant: 
     assert value.bounds(NOW) == (instant_of(first_instant), instant_of(last_instant))
 
 
-def test_relative_value_yields_an_instant_and_its_unit() -> None:
+def test_relative_value_has_an_instant_and_the_bounds_of_its_unit() -> None:
     relative_value = RelativeTime(Unit.MONTH, -3)
     assert relative_value.instant(NOW) == instant_of("2024-02-19 15:30:45.000123")
     assert relative_value.bounds(NOW) == (instant_of("2024-02-01 00:00:00"), instant_of("2024-02-29 23:59:59.999999"))
@@ -181,9 +181,9 @@ MONTH_SHIFTS = [
 ]
 
 
-@pytest.mark.parametrize(("start", "unit", "count", "expected"), MONTH_SHIFTS)
-def test_missing_day_becomes_the_last_day_of_the_month(start: str, unit: Unit, count: int, expected: str) -> None:
-    assert shift(instant_of(start), unit, count) == instant_of(expected)
+@pytest.mark.parametrize(("start", "unit", "count", "shifted"), MONTH_SHIFTS)
+def test_missing_day_becomes_the_last_day_of_the_month(start: str, unit: Unit, count: int, shifted: str) -> None:
+    assert shift(instant_of(start), unit, count) == instant_of(shifted)
 
 
 @pytest.mark.parametrize("unit", list(Unit))
@@ -204,9 +204,9 @@ def test_instant_is_written_in_utc() -> None:
 
 
 def test_date_part_numbers_are_bounded() -> None:
-    for row in OPERATORS.values():
-        for number in row.numbers:
-            assert read_value(Condition(("a",), row.name, str(number))) == number
-        for number in {row.numbers.start - 1, row.numbers.stop} if row.numbers else ():
+    for operator in OPERATORS.values():
+        for number in operator.numbers:
+            assert read_value(Condition(("a",), operator.name, str(number))) == number
+        for number in {operator.numbers.start - 1, operator.numbers.stop} if operator.numbers else ():
             with pytest.raises(QueryError):
-                read_value(Condition(("a",), row.name, str(number)))
+                read_value(Condition(("a",), operator.name, str(number)))

@@ -51,8 +51,9 @@ def make_certificate(
         .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
     )
     if not is_authority:
-        alternatives = [x509.DNSName(text) for text in names] + [x509.IPAddress(ip_address(text)) for text in addresses]
-        builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+        ip_addresses = [x509.IPAddress(ip_address(address)) for address in addresses]
+        alternative_names = x509.SubjectAlternativeName([*map(x509.DNSName, names), *ip_addresses])
+        builder = builder.add_extension(alternative_names, critical=False)
     return CertificateWithKey(builder.sign(issuer.key if issuer else key, hashes.SHA256()), key)
 
 

@@ -23,13 +23,13 @@ class HostileConnection:
     request: bytes
     _stop: Event
 
-    def send(self, *parts: bytes) -> None:
-        for part in parts:
-            self.sock.sendall(part)
+    def send(self, *pieces: bytes) -> None:
+        for piece in pieces:
+            self.sock.sendall(piece)
 
-    def drip(self, part: bytes) -> None:
+    def drip(self, piece: bytes) -> None:
         for _ in range(int(MAX_RESPONSE_S / DRIP_INTERVAL_S)):
-            self.sock.sendall(part)
+            self.sock.sendall(piece)
             if self._stop.wait(DRIP_INTERVAL_S):
                 return
 
@@ -122,10 +122,10 @@ def _respond(sock: socket.socket, server: HostileServer, behave: Behaviour, tls:
 def _read_request(sock: socket.socket) -> bytes:
     request = b""
     while b"\r\n\r\n" not in request:
-        part = sock.recv(65536)
-        if not part:
+        piece = sock.recv(65536)
+        if not piece:
             raise ConnectionError
-        request += part
+        request += piece
         if request.startswith(TLS_HANDSHAKE):
             return request
     request_head, body = request.split(b"\r\n\r\n", 1)

@@ -63,23 +63,23 @@ FORBIDDEN_ADDRESSES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "kind"), FORBIDDEN_ADDRESSES)
-def test_forbidden_address_is_refused_with_its_kind(text: str, kind: str) -> None:  # A24
-    assert forbidden_kind(ip_address(text), PRODUCTION) == kind
+@pytest.mark.parametrize(("address", "kind"), FORBIDDEN_ADDRESSES)
+def test_forbidden_address_is_refused_with_its_kind(address: str, kind: str) -> None:  # A24
+    assert forbidden_kind(ip_address(address), PRODUCTION) == kind
 
 
-@pytest.mark.parametrize("text", [text for text, kind in FORBIDDEN_ADDRESSES if kind != "loopback"])
-def test_development_switch_does_not_allow_other_addresses(text: str) -> None:
-    assert forbidden_kind(ip_address(text), DEVELOPMENT)
+@pytest.mark.parametrize("address", [address for address, kind in FORBIDDEN_ADDRESSES if kind != "loopback"])
+def test_development_switch_does_not_allow_other_addresses(address: str) -> None:
+    assert forbidden_kind(ip_address(address), DEVELOPMENT)
 
 
-@pytest.mark.parametrize("text", [text for text, kind in FORBIDDEN_ADDRESSES if kind == "loopback"])
-def test_development_switch_allows_loopback(text: str) -> None:
-    assert not forbidden_kind(ip_address(text), DEVELOPMENT)
+@pytest.mark.parametrize("address", [address for address, kind in FORBIDDEN_ADDRESSES if kind == "loopback"])
+def test_development_switch_allows_loopback(address: str) -> None:
+    assert not forbidden_kind(ip_address(address), DEVELOPMENT)
 
 
 @pytest.mark.parametrize(
-    "text",
+    "address",
     [
         "10.0.0.1",
         "172.16.0.1",
@@ -91,13 +91,13 @@ def test_development_switch_allows_loopback(text: str) -> None:
         "64:ff9b:1::192.168.1.1",
     ],
 )
-def test_private_networks_are_allowed_unless_turned_off_by_the_operator(text: str) -> None:  # A27
-    assert not forbidden_kind(ip_address(text), PRODUCTION)
-    assert forbidden_kind(ip_address(text), NO_PRIVATE_NETWORKS) == "private"
+def test_private_networks_are_allowed_unless_turned_off_by_the_operator(address: str) -> None:  # A27
+    assert not forbidden_kind(ip_address(address), PRODUCTION)
+    assert forbidden_kind(ip_address(address), NO_PRIVATE_NETWORKS) == "private"
 
 
 @pytest.mark.parametrize(
-    "text",
+    "address",
     [
         "8.8.8.8",
         "100.63.255.255",
@@ -114,8 +114,8 @@ def test_private_networks_are_allowed_unless_turned_off_by_the_operator(text: st
         "2002:808:808::1",
     ],
 )
-def test_public_address_is_always_allowed(text: str) -> None:
-    assert not forbidden_kind(ip_address(text), NO_PRIVATE_NETWORKS)
+def test_public_address_is_always_allowed(address: str) -> None:
+    assert not forbidden_kind(ip_address(address), NO_PRIVATE_NETWORKS)
 
 
 ipv4_addresses = st.ip_addresses(v=4)
@@ -126,7 +126,7 @@ ipv4_addresses = st.ip_addresses(v=4)
 def test_embedded_ipv4_addresses_are_checked(ip: IPv4Address, noise: bytes) -> None:
     packed_ipv4 = ip.packed
     inverted_bytes = bytes(255 - byte for byte in packed_ipv4)
-    forms = [
+    packed_addresses = [
         bytes(10) + b"\xff\xff" + packed_ipv4,
         bytes.fromhex("0064ff9b") + bytes(8) + packed_ipv4,
         bytes.fromhex("0064ff9b0001") + bytes(6) + packed_ipv4,
@@ -135,9 +135,9 @@ def test_embedded_ipv4_addresses_are_checked(ip: IPv4Address, noise: bytes) -> N
         bytes.fromhex("20010000") + packed_ipv4 + noise[:4] + bytes([247, 247, 247, 247]),
     ]
     if int(ip) > 1:
-        forms.append(bytes(12) + packed_ipv4)
+        packed_addresses.append(bytes(12) + packed_ipv4)
     for policy in (PRODUCTION, NO_PRIVATE_NETWORKS, DEVELOPMENT):
-        kinds = {forbidden_kind(IPv6Address(packed_ipv6), policy) for packed_ipv6 in forms}
+        kinds = {forbidden_kind(IPv6Address(packed_ipv6), policy) for packed_ipv6 in packed_addresses}
         assert kinds == {forbidden_kind(ip, policy)}
 
 
@@ -147,13 +147,13 @@ def test_forbidden_address_in_a_local_nat64_prefix_is_refused(ip: IPv4Address) -
     # An embedded address that begins with 0 indicates another layout; no translator sends to 0.0.0.0/8.
     assume(ip.packed[0])
     packed_ipv4, prefix = ip.packed, bytes.fromhex("0064ff9b0001")
-    layouts = [
+    packed_addresses = [
         prefix + packed_ipv4[:2] + b"\0" + packed_ipv4[2:] + bytes(5),
         prefix + b"\0" + packed_ipv4[:1] + b"\0" + packed_ipv4[1:] + bytes(4),
         prefix + bytes(3) + packed_ipv4 + bytes(3),
         prefix + bytes(6) + packed_ipv4,
     ]
-    for packed_ipv6 in layouts:
+    for packed_ipv6 in packed_addresses:
         assert forbidden_kind(IPv6Address(packed_ipv6), NO_PRIVATE_NETWORKS) or not forbidden_kind(
             ip, NO_PRIVATE_NETWORKS
         )

@@ -38,11 +38,11 @@ def test_get_sends_the_host_name_and_returns_the_response(policy: Policy) -> Non
         )
     assert (response.status, response.body, response.json()) == (200, KEYS, {"keys": []})
     assert response.headers["x-one"] == "a, b"
-    lines = server.request.decode().splitlines()
-    assert lines[0] == "GET /certs?a=b HTTP/1.1"
-    assert f"host: idp.example.com:{server.port}" in lines
-    assert "accept-encoding: identity" in lines
-    assert "authorization: Bearer t" in lines
+    request_lines = server.request.decode().splitlines()
+    assert request_lines[0] == "GET /certs?a=b HTTP/1.1"
+    assert f"host: idp.example.com:{server.port}" in request_lines
+    assert "accept-encoding: identity" in request_lines
+    assert "authorization: Bearer t" in request_lines
 
 
 def test_form_is_posted_url_encoded(policy: Policy) -> None:
@@ -91,11 +91,11 @@ def test_caller_cannot_send_another_host(policy: Policy) -> None:
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "304 Not Modified", "307 T", "308 P"])
 def test_redirect_is_never_followed(policy: Policy, status: str) -> None:  # A26
-    with serving(responds_with(KEYS)) as target:
-        error = failure_of(responds_with(b"", status, f"Location: http://127.0.0.1:{target.port}/secret"), policy)
+    with serving(responds_with(KEYS)) as other_server:
+        error = failure_of(responds_with(b"", status, f"Location: http://127.0.0.1:{other_server.port}/secret"), policy)
     assert error.code == "redirected"
     assert "secret" not in error.message
-    assert target.connection_count == 0
+    assert other_server.connection_count == 0
 
 
 def test_proxies_of_the_environment_are_not_used(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,12 +127,12 @@ def test_response_with_a_large_content_length_is_refused_immediately(policy: Pol
     assert failure_of(behave, policy).code == "too_large"
 
 
-def sends_endlessly(response_head: bytes, part: bytes) -> Behaviour:
+def sends_endlessly(response_head: bytes, piece: bytes) -> Behaviour:
     """Simulates an endless response by sending 64 MB as fast as possible."""
 
     def behave(connection: HostileConnection) -> None:
         connection.send(response_head)
-        block = part * (65536 // len(part))
+        block = piece * (65536 // len(piece))
         for _ in range(1000):
             connection.send(block)
 
@@ -214,14 +214,14 @@ def test_reset_connection_is_reported(policy: Policy) -> None:
     st.binary(max_size=200),
     st.sampled_from([b"", b"HTTP/1.1 ", OK_LINE, CHUNKED_HEAD, OK_LINE + b"Content-Length: 5\r\n\r\n"]),
 )
-def test_any_response_yields_a_result_or_call_failed(policy: Policy, noise: bytes, start: bytes) -> None:
-    outcome = "answered"
-    with serving(lambda connection: connection.send(start + noise)) as server:
+def test_any_response_is_returned_or_raises_an_outbound_error(policy: Policy, noise: bytes, prefix: bytes) -> None:
+    outcome = "returned"
+    with serving(lambda connection: connection.send(prefix + noise)) as server:
         try:
             get(server_url(server), policy)
         except OutboundError as error:
             outcome = error.code
-    assert outcome in {"answered", "protocol", "redirected", "encoded", "too_large"}
+    assert outcome in {"returned", "protocol", "redirected", "encoded", "too_large"}
 
 
 def test_refused_connection_is_reported(policy: Policy) -> None:
@@ -235,17 +235,17 @@ def test_refused_connection_is_reported(policy: Policy) -> None:
 
 def test_logged_calls_and_errors_contain_no_secret(policy: Policy, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    secret, query = {"Authorization": "Basic hunter2"}, "/token?code=hunter2"
+    headers, path = {"Authorization": "Basic hunter2"}, "/token?code=hunter2"
     with serving(responds_with(b'{"access_token": "hunter2"}')) as server:
-        output = [
-            repr(post_form(server_url(server, query), {"code": "hunter2"}, policy, headers=secret, allow_query=True))
+        texts = [
+            repr(post_form(server_url(server, path), {"code": "hunter2"}, policy, headers=headers, allow_query=True))
         ]
     assert server.request.count(b"hunter2") == 3
     with pytest.raises(OutboundFailed) as exc_info:
-        get(server_url(server, query), policy, headers=secret, allow_query=True)
-    output += [repr(exc_info.value), *caplog.messages]
+        get(server_url(server, path), policy, headers=headers, allow_query=True)
+    texts += [repr(exc_info.value), *caplog.messages]
     assert "httpcore2.http11" in {record.name for record in caplog.records}
-    assert "hunter2" not in "".join(output)
+    assert "hunter2" not in "".join(texts)
 
 
 def test_logged_response_has_no_headers_or_body() -> None:

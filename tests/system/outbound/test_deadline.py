@@ -31,10 +31,10 @@ def check_cut_off(message_pattern: str) -> Iterator[None]:
     assert exc_info.value.code == "timeout"
 
 
-def sends_slowly(response_head: bytes, part: bytes) -> Behaviour:
+def sends_slowly(response_head: bytes, piece: bytes) -> Behaviour:
     def behave(connection: HostileConnection) -> None:
         connection.send(response_head)
-        connection.drip(part)
+        connection.drip(piece)
 
     return behave
 
@@ -83,11 +83,11 @@ def test_deadline_covers_an_unread_request(deadline_policy: Policy) -> None:
 @contextmanager
 def unaccepting_server(host: str, port: int = 0) -> Iterator[int]:
     """A port whose connection queue is full: further connections are neither accepted nor refused."""
-    with ExitStack() as stack:
-        listener = stack.enter_context(socket.create_server((host, port), backlog=0))
+    with ExitStack() as exit_stack:
+        listener = exit_stack.enter_context(socket.create_server((host, port), backlog=0))
         socket_address = listener.getsockname()
         for _ in range(10):
-            filler = stack.enter_context(socket.socket())
+            filler = exit_stack.enter_context(socket.socket())
             filler.setblocking(False)
             filler.connect_ex(socket_address)
             if not select([], [filler], [], 0.1)[1]:

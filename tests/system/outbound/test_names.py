@@ -27,11 +27,11 @@ def lookup_count() -> int:
 
 
 def test_name_is_resolved_once_and_the_checked_address_is_used(policy: Policy) -> None:  # A25
-    rebinding = FakeResolver(["127.0.0.1"], ["169.254.169.254"])
+    rebinding_resolver = FakeResolver(["127.0.0.1"], ["169.254.169.254"])
     with serving(responds_with(b"{}")) as server:
-        response = get(f"http://idp.example.com:{server.port}/", replace(policy, resolve=rebinding))
+        response = get(f"http://idp.example.com:{server.port}/", replace(policy, resolve=rebinding_resolver))
     assert response.status == 200
-    assert rebinding.looked_up_hosts == ["idp.example.com"]
+    assert rebinding_resolver.looked_up_hosts == ["idp.example.com"]
     assert f"host: idp.example.com:{server.port}\r\n".encode() in server.request
 
 
@@ -59,7 +59,7 @@ def test_ipv6_address_is_called_with_its_brackets(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize(
-    "resolved",
+    "addresses",
     [
         ["127.0.0.1"],
         ["169.254.169.254"],
@@ -70,11 +70,11 @@ def test_ipv6_address_is_called_with_its_brackets(policy: Policy) -> None:
         ["127.0.0.1", "8.8.8.8"],
     ],
 )
-def test_name_with_one_forbidden_address_is_refused(resolved: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_with_one_forbidden_address_is_refused(addresses: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     # A24, A25: production refuses before any socket is made.
     monkeypatch.setattr(socket, "socket", None)
     with pytest.raises(OutboundRefused) as exc_info:
-        get("https://idp.example.com/", Policy(resolve=FakeResolver(resolved)))
+        get("https://idp.example.com/", Policy(resolve=FakeResolver(addresses)))
     assert exc_info.value.code == "address"
 
 
@@ -90,7 +90,7 @@ def test_private_address_from_a_lookup_is_refused_if_turned_off(monkeypatch: pyt
         get("https://idp.example.com/", Policy(allow_private=False, resolve=FakeResolver(["10.0.0.1"])))
 
 
-def test_unknown_name_fails_with_the_resolvers_reason(policy: Policy) -> None:
+def test_unknown_name_fails_with_the_reason_of_the_resolver(policy: Policy) -> None:
     def fail_to_resolve(host: str) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -111,7 +111,7 @@ def test_unexpected_resolver_error_is_raised(policy: Policy) -> None:
     assert lookup_count() == 0
 
 
-def test_systems_resolver_gives_plain_addresses() -> None:
+def test_system_resolver_returns_plain_addresses() -> None:
     assert system_resolve("127.0.0.1") == ["127.0.0.1"]
 
 

@@ -97,15 +97,15 @@ REFUSED_URLS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "code"), REFUSED_URLS)
-def test_forbidden_url_is_refused_with_its_code(text: str, code: str) -> None:
+@pytest.mark.parametrize(("raw_url", "code"), REFUSED_URLS)
+def test_forbidden_url_is_refused_with_its_code(raw_url: str, code: str) -> None:
     with pytest.raises(OutboundRefused) as exc_info:
-        check_url(text, PRODUCTION)
+        check_url(raw_url, PRODUCTION)
     assert exc_info.value.code == code
 
 
 @pytest.mark.parametrize(
-    ("text", "url"),
+    ("raw_url", "url"),
     [
         ("https://idp.example.com", "https://idp.example.com"),
         ("https://idp.example.com/realms/a", "https://idp.example.com/realms/a"),
@@ -120,15 +120,15 @@ def test_forbidden_url_is_refused_with_its_code(text: str, code: str) -> None:
         ("https://7.idp.example.com/", "https://7.idp.example.com/"),
     ],
 )
-def test_valid_url_is_normalised(text: str, url: str) -> None:
-    assert str(check_url(text, PRODUCTION)) == url
+def test_valid_url_is_normalized(raw_url: str, url: str) -> None:
+    assert str(check_url(raw_url, PRODUCTION)) == url
 
 
-def test_url_length_is_limited_to_2000() -> None:
-    text = "https://idp.example.com/".ljust(2000, "a")
-    assert str(check_url(text, PRODUCTION)) == text
+def test_url_length_is_limited_to_2000_characters() -> None:
+    raw_url = "https://idp.example.com/".ljust(2000, "a")
+    assert str(check_url(raw_url, PRODUCTION)) == raw_url
     with pytest.raises(OutboundRefused):
-        check_url(text + "a", PRODUCTION)
+        check_url(raw_url + "a", PRODUCTION)
 
 
 def test_private_address_is_refused_if_private_networks_are_turned_off() -> None:  # A27
@@ -139,7 +139,7 @@ def test_private_address_is_refused_if_private_networks_are_turned_off() -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "port"),
+    ("raw_url", "port"),
     [
         ("http://idp.example.com/", 80),
         ("http://localhost:8080/", 8080),
@@ -148,13 +148,13 @@ def test_private_address_is_refused_if_private_networks_are_turned_off() -> None
         ("https://idp.example.com:8443/", 8443),
     ],
 )
-def test_development_switch_allows_http_any_port_and_loopback(text: str, port: int) -> None:
-    checked_url = check_url(text, DEVELOPMENT)
-    assert (checked_url.port, str(checked_url)) == (port, text)
+def test_development_switch_allows_http_any_port_and_loopback(raw_url: str, port: int) -> None:
+    checked_url = check_url(raw_url, DEVELOPMENT)
+    assert (checked_url.port, str(checked_url)) == (port, raw_url)
 
 
 @pytest.mark.parametrize(
-    "text",
+    "raw_url",
     [
         "http://169.254.169.254/",
         "http://[::ffff:169.254.169.254]/",
@@ -165,9 +165,9 @@ def test_development_switch_allows_http_any_port_and_loopback(text: str, port: i
         "http://idp.example.com:65536/",
     ],
 )
-def test_development_switch_allows_nothing_else(text: str) -> None:
+def test_development_switch_allows_nothing_else(raw_url: str) -> None:
     with pytest.raises(OutboundRefused):
-        check_url(text, DEVELOPMENT)
+        check_url(raw_url, DEVELOPMENT)
 
 
 def test_refusal_names_the_allowed_schemes() -> None:
@@ -196,9 +196,9 @@ url_pieces = st.sampled_from(
 @settings(deadline=None)
 @given(st.lists(url_pieces | st.characters(), max_size=12).map("".join).map(lambda tail: f"https://{tail}"))
 @example("https://a@[::1]:443")
-def test_normalisation_is_idempotent(text: str) -> None:
+def test_normalization_is_idempotent(raw_url: str) -> None:
     try:
-        checked_url = check_url(text, PRODUCTION)
+        checked_url = check_url(raw_url, PRODUCTION)
     except OutboundRefused:
         return
     assert check_url(str(checked_url), PRODUCTION) == checked_url

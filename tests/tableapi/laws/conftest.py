@@ -8,5 +8,5 @@ from tests.tableapi.laws import storage
 
 
 @pytest.fixture(autouse=True)
-def known_callers(db: Any) -> None:
+def stored_callers(db: Any) -> None:
     storage.create_callers()

@@ -18,13 +18,12 @@ from hypothesis.strategies import DrawFn
 from system.encoded_query import Query
 from system.errors import BadRequest, NotFound
 from tableapi.access.caller_view import view_for
-from tableapi.catalogue.definitions import Table
 from tableapi.database import statement_runner
 from tableapi.read import context, list_page, pipeline
 from tests.support.query_printer import to_text
 from tests.tableapi.laws.storage import store_groups
 from tests.tableapi.oracle import Caller, QueryRefused, World, select_ids
-from tests.tableapi.oracle.alphabets import moment
+from tests.tableapi.oracle.alphabets import make_moment
 from tests.tableapi.oracle.column_types import NOW
 from tests.tableapi.oracle.queries import query_strategy
 from tests.tableapi.oracle.worlds import caller_strategy, world_strategy
@@ -75,8 +74,8 @@ def failure_report(world: World, request: ListRequest) -> str:
     """The request, its caller, and the tables and rules of the world."""
     tables = []
     for table in world.catalogue.tables.values():
-        names = ", ".join(column.name for column in table.columns.values() if not column.is_sys)
-        tables.append(f"{table.name} < {table.parent}: {names}")
+        column_names = ", ".join(column.name for column in table.columns.values() if not column.is_sys)
+        tables.append(f"{table.name} < {table.parent}: {column_names}")
     rules = [
         f"{rule.operation} {rule.table}.{rule.column} roles={sorted(rule.roles)} if {rule.condition!r}"
         f"{' broken' * rule.is_broken}{' not admin' * (not rule.admin_overrides)}"
@@ -88,17 +87,17 @@ def failure_report(world: World, request: ListRequest) -> str:
 @st.composite
 def request_series_strategy(draw: DrawFn) -> RequestSeries:
     world = draw(world_strategy())
-    known_callers = [draw(caller_strategy()) for _ in range(CALLER_COUNT)]
+    callers = [draw(caller_strategy()) for _ in range(CALLER_COUNT)]
     requests = []
     for _ in range(REQUEST_COUNT):
         table = draw(st.sampled_from(list(world.catalogue.tables)))
         requests.append(
             ListRequest(
-                draw(st.sampled_from(known_callers)), table, draw(query_strategy(world, world.catalogue.tables[table]))
+                draw(st.sampled_from(callers)), table, draw(query_strategy(world, world.catalogue.tables[table]))
             )
         )
     # Sorted by caller, so that the stored groups change less often.
-    return RequestSeries(world, sorted(requests, key=lambda request: known_callers.index(request.caller)))
+    return RequestSeries(world, sorted(requests, key=lambda request: callers.index(request.caller)))
 
 
 @dataclass(frozen=True)
@@ -109,18 +108,20 @@ class ListResponse:
     bodies: list[Any]
     next_cursor: str
     total: int | None
-    ignored: tuple[str, ...]
+    ignored_fields: tuple[str, ...]
 
 
 @contextmanager
 def record_read_ids() -> Iterator[list[list[str]]]:
-    """Record the row ids of each page, as responses may omit them. Uses blocks of one record; `test_blocks` compares
-    larger blocks."""
+    """Record the row ids of each page, as responses may omit them.
+
+    Uses blocks of one record; `test_blocks` compares larger blocks.
+    """
     read_ids: list[list[str]] = []
     original_fetch = statement_runner.fetch_bytes
 
-    def read_and_record(*positional: Any, **named: Any) -> list[statement_runner.ByteRow]:
-        rows = original_fetch(*positional, **named)
+    def read_and_record(*args: Any, **kwargs: Any) -> list[statement_runner.ByteRow]:
+        rows = original_fetch(*args, **kwargs)
         if rows and len(rows[0]) > 2:
             read_ids.append([row[-2].decode() for row in rows if row[1] is not None and row[-2] is not None])
         return rows
@@ -139,26 +140,26 @@ def send_query(world: World, caller: Caller, table: str, text: str = "", **param
     query.update({"sysparm_query": text, **{f"sysparm_{name}": str(value) for name, value in parameters.items()}})
     query.setdefault("sysparm_limit", "10000")
     try:
-        with record_read_ids() as ids:
-            result = pipeline.read_list(api_caller, table, query)
+        with record_read_ids() as page_ids:
+            page = pipeline.read_list(api_caller, table, query)
     except NotFound:
         return ListResponse([], [], "", 0, ())
     except BadRequest:
         return REFUSED_RESULT
-    bodies = json.loads(b"[" + b",".join(result.blocks) + b"]", parse_float=Decimal)
+    bodies = json.loads(b"[" + b",".join(page.blocks) + b"]", parse_float=Decimal)
     return ListResponse(
-        ids[0][: int(str(query["sysparm_limit"]))] if ids else [],
+        page_ids[0][: int(str(query["sysparm_limit"]))] if page_ids else [],
         bodies,
-        result.next_page.get("sysparm_cursor", ""),
-        result.total,
-        result.ignored,
+        page.next_page.get("sysparm_cursor", ""),
+        page.total,
+        page.ignored,
     )
 
 
 def expected_ids(world: World, request: ListRequest) -> list[str] | str:
     """The ids that the oracle expects, or `REFUSED_RESULT`."""
     try:
-        return select_ids(world, request.caller, request.table, request.text, moment(request.caller.id))
+        return select_ids(world, request.caller, request.table, request.text, make_moment(request.caller.id))
     except QueryRefused:
         return REFUSED_RESULT
 
@@ -168,11 +169,11 @@ def is_never_readable(world: World, caller: Caller, table: str) -> bool:
     return not view_for(world.catalogue, caller.role_names).can_read(world.catalogue.tables[table])
 
 
-def iterate_requests(world: World, series: RequestSeries) -> Iterator[tuple[ListRequest, Table]]:
-    """Yield each request with its table, after storing the groups of its caller."""
+def iterate_requests(series: RequestSeries) -> Iterator[ListRequest]:
+    """Yield each request after storing the groups of its caller."""
     current_caller = None
     for request in series.requests:
         if request.caller != current_caller:
             store_groups(request.caller)
             current_caller = request.caller
-        yield request, world.catalogue.tables[request.table]
+        yield request

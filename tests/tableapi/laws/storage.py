@@ -35,7 +35,7 @@ def create_callers() -> None:
 def store_groups(caller: Caller) -> None:
     """Replace the stored group memberships with the caller's."""
     UserGroup.objects.all().delete()
-    UserGroup.objects.bulk_create(UserGroup(user_id=caller.id, group_id=group) for group in caller.groups)
+    UserGroup.objects.bulk_create(UserGroup(user_id=caller.id, group_id=group_id) for group_id in caller.group_ids)
 
 
 @contextmanager
@@ -124,15 +124,15 @@ def reference_statements(catalogue: Catalogue, table: Table) -> Iterator[sql.Com
 def insert_statement(owner: Table, table: Table, rows: list[Row], values: list[Any]) -> sql.Composable:
     """An INSERT of these records into one table of their lineage; appends their values to `values`."""
     columns = [column for column in table.columns.values() if column.owner == owner.name and column.name != "sys_id"]
-    names = [sql.Identifier("sys_id"), *(sql.Identifier(column.database_name) for column in columns)]
+    identifiers = [sql.Identifier("sys_id"), *(sql.Identifier(column.database_name) for column in columns)]
     formatted_columns = [column for column in columns if column.type == "wysiwyg"]
-    names += [sql.Identifier(column.plain_text_name) for column in formatted_columns]
+    identifiers += [sql.Identifier(column.plain_text_name) for column in formatted_columns]
     for row in rows:
         values += [row["sys_id"], *(adapt_value(column, row[column.name]) for column in columns)]
         values += [text_of_html(row[column.name]) for column in formatted_columns]
-    row_placeholders = sql.SQL("({})").format(sql.SQL(", ").join([sql.SQL("%s")] * len(names)))
+    row_placeholders = sql.SQL("({})").format(sql.SQL(", ").join([sql.SQL("%s")] * len(identifiers)))
     return sql.SQL("INSERT INTO {} ({}) VALUES {}").format(
-        table_identifier(owner), sql.SQL(", ").join(names), sql.SQL(", ").join([row_placeholders] * len(rows))
+        table_identifier(owner), sql.SQL(", ").join(identifiers), sql.SQL(", ").join([row_placeholders] * len(rows))
     )
 
 
@@ -144,19 +144,19 @@ def table_identifier(table: Table) -> sql.Identifier:
     return sql.Identifier(table.schema, table.name)
 
 
-def read_back(catalogue: Catalogue) -> World:
-    """The records that the database contains now."""
-    rows: dict[str, dict[str, Row]] = {}
+def load_world(catalogue: Catalogue) -> World:
+    """Load the records of all tables from the database."""
+    rows_by_table: dict[str, dict[str, Row]] = {}
     for table in catalogue.tables.values():
         columns = list(table.columns.values())
-        source = sql.SQL(" JOIN ").join(
+        from_clause = sql.SQL(" JOIN ").join(
             sql.SQL("{} USING (sys_id)").format(table_identifier(catalogue.tables[name]))
             if depth
             else table_identifier(table)
             for depth, name in enumerate(table.lineage)
         )
         column_list = sql.SQL(", ").join(sql.Identifier(column.database_name) for column in columns)
-        query = sql.SQL("SELECT {} FROM {}").format(column_list, source)
+        query = sql.SQL("SELECT {} FROM {}").format(column_list, from_clause)
         if not table.is_system:
             query += sql.SQL(" WHERE {} = {}").format(sql.Identifier(OWN_TABLE_COLUMN), table.id)
         with connection.cursor() as cursor:
@@ -164,5 +164,5 @@ def read_back(catalogue: Catalogue) -> World:
             stored_rows = [
                 dict(zip((column.name for column in columns), row, strict=True)) for row in cursor.fetchall()
             ]
-        rows[table.name] = {row["sys_id"]: row for row in stored_rows}
-    return World(catalogue, rows)
+        rows_by_table[table.name] = {row["sys_id"]: row for row in stored_rows}
+    return World(catalogue, rows_by_table)

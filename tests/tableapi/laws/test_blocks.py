@@ -28,36 +28,36 @@ from tests.tableapi.oracle.column_types import NOW
 Page = tuple[bytes, dict[str, str], int | None, tuple[str, ...]] | str
 
 
-def read_page(request: ListRequest, block_size: int, **values: str) -> Page:
+def read_page(request: ListRequest, block_size: int, **parameters: str) -> Page:
     api_caller = context.Caller(request.caller.id, request.caller.role_names, LINK_PREFIX, NOW)
     query = QueryDict(mutable=True)
-    query.update({"sysparm_query": request.text, "sysparm_count": "exact", **values})
+    query.update({"sysparm_query": request.text, "sysparm_count": "exact", **parameters})
     try:
         with patch.object(list_page, "BLOCK_SIZE", block_size):
-            result = pipeline.read_list(api_caller, request.table, query)
+            page = pipeline.read_list(api_caller, request.table, query)
     except ServiceError as error:
         return str(error)
-    return b",".join(result.blocks), dict(result.next_page), result.total, result.ignored
+    return b",".join(page.blocks), dict(page.next_page), page.total, page.ignored
 
 
 def read_pages(request: ListRequest, block_size: int, limit: int, paging: str) -> Iterator[Page]:
-    values = {"sysparm_limit": str(limit)}
+    parameters = {"sysparm_limit": str(limit)}
     for number in range(2, MAX_PAGES):
-        page = read_page(request, block_size, **values)
+        page = read_page(request, block_size, **parameters)
         yield page
         if isinstance(page, str) or not page[1]:
             return
-        values |= page[1] if paging == "cursor" else {"sysparm_page": str(number)}
+        parameters |= page[1] if paging == "cursor" else {"sysparm_page": str(number)}
 
 
 def check_block_size(series: RequestSeries) -> None:
     with stored_world(series.world) as world:
-        for number, (request, _) in enumerate(iterate_requests(world, series)):
+        for number, request in enumerate(iterate_requests(series)):
             paging = ("cursor", "page")[number % 2]
             # Pages with and without a partial block, and a page that is not full.
             for block_size, limit in ((2, 3), (2, 4), (3, 4), (3, 10_000)):
-                rows, blocks = (list(read_pages(request, size, limit, paging)) for size in (BLOCK_OF_ONE, block_size))
-                assert rows == blocks, failure_report(world, request)
+                row_pages = list(read_pages(request, BLOCK_OF_ONE, limit, paging))
+                assert list(read_pages(request, block_size, limit, paging)) == row_pages, failure_report(world, request)
 
 
 def test_pages_are_the_same_with_any_block_size() -> None:

@@ -24,7 +24,7 @@ from tests.tableapi.laws.list_requests import (
 )
 from tests.tableapi.laws.storage import stored_world
 from tests.tableapi.oracle import QueryRefused, World, field_value, visible_rows
-from tests.tableapi.oracle.alphabets import moment
+from tests.tableapi.oracle.alphabets import make_moment
 from tests.tableapi.oracle.queries import path_strategy
 from tests.tableapi.oracle.world import is_empty
 from tests.tableapi.oracle.worlds import caller_strategy, world_strategy
@@ -65,22 +65,22 @@ def json_value(value: Any, column: Column) -> Any:
 
 def check_fields(series: RequestSeries) -> None:
     with stored_world(series.world) as world:
-        for request, _ in iterate_requests(world, series):
+        for request in iterate_requests(series):
             assert isinstance(request, FieldListRequest)
             if not is_never_readable(world, request.caller, request.table):
-                names = ",".join(".".join(path) for path, _ in request.paths)
-                result = send_query(world, request.caller, request.table, fields=names, exclude_reference_link=1)
+                fields = ",".join(".".join(path) for path, _ in request.paths)
+                response = send_query(world, request.caller, request.table, fields=fields, exclude_reference_link=1)
                 actual = (
-                    result
-                    if isinstance(result, str)
-                    else (dict(zip(result.ids, result.bodies, strict=True)), result.ignored)
+                    response
+                    if isinstance(response, str)
+                    else (dict(zip(response.ids, response.bodies, strict=True)), response.ignored_fields)
                 )
-                assert actual == expected_values(world, request), f"{names}\n{failure_report(world, request)}"
+                assert actual == expected_values(world, request), f"{fields}\n{failure_report(world, request)}"
 
 
 def expected_values(world: World, request: FieldListRequest) -> Any:
     """The visible records by id and the ignored names, or `REFUSED_RESULT` if no field is readable."""
-    now = moment(request.caller.id)
+    now = make_moment(request.caller.id)
     rows = visible_rows(world, request.caller, request.table, now)
     records: dict[str, dict[str, Any]] = {row["sys_id"]: {} for row in rows}
     has_readable_path, ignored_names = False, []

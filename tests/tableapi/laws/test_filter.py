@@ -22,14 +22,14 @@ from tests.tableapi.laws.storage import stored_world
 
 def check_filter(series: RequestSeries) -> None:
     with stored_world(series.world) as world:
-        for request, _ in iterate_requests(world, series):
-            result = send_query(world, request.caller, request.table, request.text, count="exact")
+        for request in iterate_requests(series):
+            response = send_query(world, request.caller, request.table, request.text, count="exact")
             expected = expected_ids(world, request)
             if is_never_readable(world, request.caller, request.table):
-                assert result == REFUSED_RESULT or (isinstance(result, ListResponse) and not result.ids)
+                assert response == REFUSED_RESULT or (isinstance(response, ListResponse) and not response.ids)
                 assert expected in ([], REFUSED_RESULT)
                 continue
-            actual = result if isinstance(result, str) else (result.ids, result.total)
+            actual = response if isinstance(response, str) else (response.ids, response.total)
             assert actual == (expected if expected == REFUSED_RESULT else (expected, len(expected))), failure_report(
                 world, request
             )
@@ -50,8 +50,8 @@ def test_generated_worlds_are_varied() -> None:
 
     def inspect_series(series: RequestSeries) -> None:
         for request in series.requests:
-            result = expected_ids(series.world, request)
-            result_kinds.append(REFUSED_RESULT if result == REFUSED_RESULT else "some" if result else "none")
+            ids = expected_ids(series.world, request)
+            result_kinds.append(REFUSED_RESULT if ids == REFUSED_RESULT else "some" if ids else "none")
 
     # Hypothesis uses constants of the loaded modules as values, so the counts vary from run to run.
     fuzz_settings(40)(given(request_series_strategy())(inspect_series))()

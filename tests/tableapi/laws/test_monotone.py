@@ -24,7 +24,7 @@ from tests.tableapi.laws.storage import active_catalogue, rollback_afterwards, s
 from tests.tableapi.oracle import World
 from tests.tableapi.oracle.worlds import caller_strategy, rule_strategy, world_strategy
 
-SeenFields = dict[tuple[str, str], dict[str, Any]]
+VisibleFields = dict[tuple[str, str], dict[str, Any]]
 
 
 @st.composite
@@ -39,15 +39,15 @@ def added_rule_strategy(draw: DrawFn) -> tuple[RequestSeries, Rule]:
     return RequestSeries(world, [ListRequest(caller, next(iter(world.catalogue.tables)), Query())]), added_rule
 
 
-def seen_fields(world: World, request: ListRequest) -> SeenFields:
-    """The values that are not empty, by table and id."""
-    result: SeenFields = {}
+def visible_fields(world: World, request: ListRequest) -> VisibleFields:
+    """The fields that are not empty in the responses, by table and id."""
+    fields: VisibleFields = {}
     for table in world.catalogue.tables:
         response = send_query(world, request.caller, table, exclude_reference_link=1)
         assert isinstance(response, ListResponse)
         for sys_id, body in zip(response.ids, response.bodies, strict=True):
-            result[table, sys_id] = {name: value for name, value in body.items() if value is not None}
-    return result
+            fields[table, sys_id] = {name: value for name, value in body.items() if value is not None}
+    return fields
 
 
 def check_monotone(example: tuple[RequestSeries, Rule]) -> None:
@@ -58,9 +58,9 @@ def check_monotone(example: tuple[RequestSeries, Rule]) -> None:
         store_tables_and_records(series.world)
         store_groups(request.caller)
         with active_catalogue(catalogue_before) as catalogue:
-            fields_with_fewer_rules = seen_fields(World(catalogue, series.world.rows), request)
+            fields_with_fewer_rules = visible_fields(World(catalogue, series.world.rows), request)
         with active_catalogue(replace(catalogue_before, rules=(*catalogue_before.rules, added_rule))) as catalogue:
-            fields_with_more_rules = seen_fields(World(catalogue, series.world.rows), request)
+            fields_with_more_rules = visible_fields(World(catalogue, series.world.rows), request)
     for key, values in fields_with_fewer_rules.items():
         assert key in fields_with_more_rules and all(
             fields_with_more_rules[key].get(name) == value for name, value in values.items()

@@ -47,20 +47,20 @@ def check_every_pair(condition_count: int, example_count: int) -> None:
     with stored_world(FULL_WORLD) as world:
         store_groups(AGENT)
 
-        def check_law(conditions_of_pairs: Any) -> None:
+        def check_conditions(conditions_of_pairs: Any) -> None:
             for condition in chain.from_iterable(conditions_of_pairs):
                 request = request_of(condition)
-                result = send_query(world, AGENT, "alpha", request.text)
-                assert isinstance(result, ListResponse), failure_report(world, request)
-                assert result.ids == expected_ids(world, request), failure_report(world, request)
+                response = send_query(world, AGENT, "alpha", request.text)
+                assert isinstance(response, ListResponse), failure_report(world, request)
+                assert response.ids == expected_ids(world, request), failure_report(world, request)
                 if negation := condition.row.complement:
-                    complement = send_query(
+                    negated_response = send_query(
                         world, AGENT, "alpha", request_of(Condition(condition.path, negation, condition.value)).text
                     )
-                    assert isinstance(complement, ListResponse), failure_report(world, request)
-                    assert sorted(result.ids + complement.ids) == ALPHA_IDS, failure_report(world, request)
+                    assert isinstance(negated_response, ListResponse), failure_report(world, request)
+                    assert sorted(response.ids + negated_response.ids) == ALPHA_IDS, failure_report(world, request)
 
-        fuzz_settings(example_count)(given(conditions)(check_law))()
+        fuzz_settings(example_count)(given(conditions)(check_conditions))()
 
 
 def test_operator_and_negation_are_complementary() -> None:

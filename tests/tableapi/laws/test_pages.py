@@ -34,10 +34,10 @@ def sorted_list_strategy(draw: DrawFn) -> RequestSeries:
     requests = []
     for _ in range(4):
         table = draw(st.sampled_from(list(world.catalogue.tables)))
-        keys = path_strategy(world, world.catalogue.tables[table], max_hops=1).filter(
+        sort_paths = path_strategy(world, world.catalogue.tables[table], max_hops=1).filter(
             lambda path: path[1].type in SORTABLE_TYPES
         )
-        order = draw(st.lists(st.builds(OrderBy, keys.map(lambda path: path[0]), st.booleans()), max_size=3))
+        order = draw(st.lists(st.builds(OrderBy, sort_paths.map(lambda path: path[0]), st.booleans()), max_size=3))
         requests.append(ListRequest(caller, table, Query((), tuple(order))))
     return RequestSeries(world, requests)
 
@@ -69,13 +69,13 @@ def ids_by_cursor(world: World, request: ListRequest, limit: int) -> list[str]:
 
 def check_pages(series: RequestSeries) -> None:
     with stored_world(series.world) as world:
-        for number, (request, _) in enumerate(iterate_requests(world, series)):
+        for number, request in enumerate(iterate_requests(series)):
             whole_list = send_query(world, request.caller, request.table, request.text)
             if is_never_readable(world, request.caller, request.table) or not isinstance(whole_list, ListResponse):
                 continue
             assert len(set(whole_list.ids)) == len(whole_list.ids)
-            for read_pages in (ids_by_page, ids_by_cursor):
-                assert read_pages(world, request, 1 + number % 3) == whole_list.ids, failure_report(world, request)
+            for collect_ids in (ids_by_page, ids_by_cursor):
+                assert collect_ids(world, request, 1 + number % 3) == whole_list.ids, failure_report(world, request)
 
 
 def test_concatenated_pages_equal_the_list() -> None:

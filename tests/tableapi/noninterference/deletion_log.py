@@ -44,9 +44,9 @@ def find_violation(seed: int) -> tuple[Step, Any, Any] | None:
     catalogue_loader.clear_cache()
     return next(
         (
-            (step, left, right)
-            for (step, *left), (_, *right) in zip(responses, other_responses, strict=True)
-            if left != right
+            (step, first, second)
+            for (step, *first), (_, *second) in zip(responses, other_responses, strict=True)
+            if first != second
         ),
         None,
     )
@@ -70,14 +70,14 @@ def make_step(random: Random) -> Step:
 def responses_with_payloads(payloads: list[Any], steps: list[Step], *, has_hidden_entry: bool = False) -> list[Any]:
     with rollback_afterwards():
         for number, payload in enumerate(payloads, 1):
-            store_entry(f"1800000000000000a{number}", "device", USER_IDS[0], payload)
+            store_log_entry(f"1800000000000000a{number}", "device", USER_IDS[0], payload)
         if has_hidden_entry:
-            store_entry("1800000000000000b1", "other", USER_IDS[1], {"name": "secret"})
+            store_log_entry("1800000000000000b1", "other", USER_IDS[1], {"name": "secret"})
         conversation = Conversation(CALLER)
         return [response for step in steps for response in conversation.send_and_follow(step)]
 
 
-def store_entry(sys_id: str, table: str, user_id: str, payload: Any) -> None:
+def store_log_entry(sys_id: str, table: str, user_id: str, payload: Any) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             f'INSERT INTO {LOG_TABLE} (sys_id, sys_created_at, sys_updated_at, sys_version, "table", record_id, '

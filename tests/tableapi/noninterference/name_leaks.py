@@ -28,7 +28,7 @@ def find_violation(seed: int) -> Difference | None:
     if not hidden_columns:
         return None
     table, name = random.choice(hidden_columns)
-    pair = with_unique_name(pair, table, name)
+    pair = with_unique_column(pair, table, name)
     # Creates two records with the default value of the unique column, so the second is a duplicate.
     steps = [
         *ProgramGenerator(random, pair).random_program(),
@@ -36,7 +36,7 @@ def find_violation(seed: int) -> Difference | None:
         Step("POST", table, body={}),
     ]
     with open_conversation(pair) as conversation:
-        make_unique(pair.catalogue, table, name)
+        create_unique_index(pair.catalogue, table, name)
         for step in steps:
             if name in str(step) or not all(param.isascii() for param in step.params.values()):
                 continue
@@ -56,25 +56,25 @@ def is_hidden_everywhere(pair: Pair, table: str, name: str) -> bool:
     return all((family_table, name) in hidden_columns for family_table in pair.catalogue.tables[table].family)
 
 
-def with_unique_name(pair: Pair, table: str, name: str) -> Pair:
+def with_unique_column(pair: Pair, table: str, name: str) -> Pair:
     """Make the hidden column unique, give it a default, and clear it in every record."""
     column = replace(pair.catalogue.tables[table].columns[name], is_unique=True, default="a", is_display=False)
     tables = {
-        table_name: replace(table_of_pair, columns={**table_of_pair.columns, name: column})
-        if table in table_of_pair.lineage
-        else table_of_pair
-        for table_name, table_of_pair in pair.catalogue.tables.items()
+        table_name: replace(each_table, columns={**each_table.columns, name: column})
+        if table in each_table.lineage
+        else each_table
+        for table_name, each_table in pair.catalogue.tables.items()
     }
     rows = {
         table_name: {sys_id: {**row, name: None} if name in row and table in tables[table_name].lineage else row
-               for sys_id, row in rows_of_table.items()}
-        for table_name, rows_of_table in pair.first.rows.items()
+               for sys_id, row in table_rows.items()}
+        for table_name, table_rows in pair.first.rows.items()
     }  # fmt: skip
     catalogue = replace(pair.catalogue, tables=tables)
     return replace(pair, first=World(catalogue, rows), second=World(catalogue, rows))
 
 
-def make_unique(catalogue: Catalogue, table: str, name: str) -> None:
+def create_unique_index(catalogue: Catalogue, table: str, name: str) -> None:
     index = physical_names.unique_index(catalogue.tables[table].columns[name], table)
     with connection.cursor() as cursor:
         cursor.execute(index.create_sql())

@@ -10,7 +10,7 @@ from typing import Any
 from system.encoded_query import Moment
 from tableapi.catalogue.definitions import CREATE, DELETE, OPERATIONS, READ, WRITE, Catalogue, Column, Rule, Table
 from tests.tableapi.oracle import Caller, Row, World, is_permitted, visible_rows
-from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS, moment
+from tests.tableapi.oracle.alphabets import GROUP_IDS, ROLE_IDS, USER_IDS, make_moment
 from tests.tableapi.oracle.column_types import NOW
 from tests.tableapi.oracle.worlds import generated_values, make_catalogue, make_column
 
@@ -70,7 +70,7 @@ class Pair:
         return self.first.catalogue
 
     @property
-    def is_informative(self) -> bool:
+    def has_differences(self) -> bool:
         return self.first.rows != self.second.rows
 
 
@@ -86,13 +86,13 @@ def make_pair(random: Random, *, may_write: bool | None = None) -> Pair:
     world = World(
         catalogue, {name: random_records(random, catalogue, table) for name, table in catalogue.tables.items()}
     )
-    now = moment(caller.id)
-    caller_values = visible_values(world, caller, now)
+    now = make_moment(caller.id)
+    visible = visible_values(world, caller, now)
     for _ in range(MAX_ATTEMPTS):
-        other_world = redraw_hidden_data(random, world, caller_values)
-        if visible_values(other_world, caller, now) == caller_values:
-            return Pair(caller, world, other_world, may_write, caller_values)
-    return Pair(caller, world, world, may_write, caller_values)
+        other_world = redraw_hidden_data(random, world, visible)
+        if visible_values(other_world, caller, now) == visible:
+            return Pair(caller, world, other_world, may_write, visible)
+    return Pair(caller, world, world, may_write, visible)
 
 
 def random_schema(random: Random) -> Catalogue:
@@ -102,7 +102,7 @@ def random_schema(random: Random) -> Catalogue:
         parents["gamma"] = "alpha"
     columns: dict[str, list[Column]] = {}
     for name in parents:
-        own_columns = [] if name == "gamma" else [make_column(name, KIND_COLUMN, "string"), name_column(name)]
+        own_columns = [] if name == "gamma" else [make_column(name, KIND_COLUMN, "string"), make_name_column(name)]
         if name == "alpha":
             own_columns.append(make_column(name, "alpha_to", "reference", "beta"))
         for number in range(random.randint(2, 3)):
@@ -115,7 +115,7 @@ def random_schema(random: Random) -> Catalogue:
     return make_catalogue(parents, columns, [])
 
 
-def name_column(table: str) -> Column:
+def make_name_column(table: str) -> Column:
     return replace(make_column(table, "name", "string"), is_display=True, is_indexed=True)
 
 
@@ -131,18 +131,14 @@ def random_rules(random: Random, catalogue: Catalogue, may_write: bool) -> tuple
         for column in table.columns.values():
             if column.is_sys or column.name == KIND_COLUMN:
                 continue
-            probability = random.random()
-            if probability < 0.25:
+            roll = random.random()
+            if roll < 0.25:
                 rules.append(Rule("", READ, name, column.name, frozenset({"clerk"})))
-            elif probability < 0.55:
+            elif roll < 0.55:
                 rules.append(make_rule(READ, name, column.name, random_condition(random, table, may_write)))
             if random.random() < 0.1:
                 rules.append(Rule("", WRITE, name, column.name, frozenset({"clerk"})))
-    rules += [
-        Rule("", operation, name, KIND_COLUMN, frozenset({"clerk"}))
-        for name in catalogue.tables
-        for operation in (WRITE,)
-    ]
+    rules += [Rule("", WRITE, name, KIND_COLUMN, frozenset({"clerk"})) for name in catalogue.tables]
     return tuple(replace(rule, id=f"rule{number}") for number, rule in enumerate(rules))
 
 
@@ -151,10 +147,10 @@ def make_rule(operation: str, table: str, column: str, condition: str) -> Rule:
 
 
 def random_condition(random: Random, table: Table, may_write: bool) -> str:
-    probability = random.random()
-    if probability < 0.25:
+    roll = random.random()
+    if roll < 0.25:
         return ""
-    if may_write or probability < 0.6:
+    if may_write or roll < 0.6:
         return random.choice([f"{KIND_COLUMN}!=b", f"{KIND_COLUMN}=a", f"{KIND_COLUMN}ISEMPTY^OR{KIND_COLUMN}=a"])
     name = random.choice(
         [column.name for column in table.columns.values() if column.type in ("string", "integer", "choice")]
@@ -162,24 +158,26 @@ def random_condition(random: Random, table: Table, may_write: bool) -> str:
     reference_names = [
         column.name for column in table.columns.values() if column.type == "reference" and column.reference == "beta"
     ]
-    if reference_names and probability < 0.8:
+    if reference_names and roll < 0.8:
         path = f"{random.choice(reference_names)}.{random.choice([KIND_COLUMN, 'name'])}"
         return f"{path}{random.choice(['=a', '!=b', 'ISEMPTY'])}"
     return f"{name}{random.choice(['ISEMPTY', 'ISNOTEMPTY'])}"
 
 
 def random_views(random: Random, catalogue: Catalogue) -> dict[tuple[str, str], tuple[str, ...]]:
-    result = {}
+    views = {}
     for name, table in catalogue.tables.items():
-        names = [column.name for column in table.columns.values()]
-        result[name, "some"] = tuple(random.sample(names, min(3, len(names)))) + ("alpha_to.name",) * (name != "beta")
-        result[name, "few"] = (random.choice(names),)
-    return result
+        column_names = [column.name for column in table.columns.values()]
+        sample = random.sample(column_names, min(3, len(column_names)))
+        views[name, "some"] = (*sample, *(["alpha_to.name"] * (name != "beta")))
+        views[name, "few"] = (random.choice(column_names),)
+    return views
 
 
 def random_records(random: Random, catalogue: Catalogue, table: Table, first_number: int = 0) -> dict[str, Row]:
-    index = list(catalogue.tables).index(table.name)
-    ids = [f"17000000{index:02d}{number:08d}" for number in range(first_number, first_number + random.randint(2, 4))]
+    table_index = list(catalogue.tables).index(table.name)
+    numbers = range(first_number, first_number + random.randint(2, 4))
+    ids = [f"17000000{table_index:02d}{number:08d}" for number in numbers]
     return {sys_id: random_record(random, table, sys_id) for sys_id in ids}
 
 
@@ -191,11 +189,8 @@ def random_record(random: Random, table: Table, sys_id: str) -> Row:
 def random_value(random: Random, column: Column) -> Any:
     if column.name == KIND_COLUMN:
         return random.choice(["a", "a", "b", "b", None])
-    known_ids = [
-        f"17000000{index:02d}{number:08d}"
-        for index in (0 if column.reference == "alpha" else 1,)
-        for number in range(5)
-    ]
+    table_index = 0 if column.reference == "alpha" else 1
+    known_ids = [f"17000000{table_index:02d}{number:08d}" for number in range(5)]
     if column.type == "reference":
         return random.choice([None, *known_ids])
     if column.type == "list":
@@ -205,7 +200,7 @@ def random_value(random: Random, column: Column) -> Any:
 
 def visible_values(world: World, caller: Caller, now: Moment) -> VisibleValues:
     """Return what the caller may read, except when and how often records were changed."""
-    result: VisibleValues = {}
+    values_by_record: VisibleValues = {}
     for name, table in world.catalogue.tables.items():
         for row in visible_rows(world, caller, name, now):
             if world.own_table(table, row).name != name:
@@ -218,33 +213,33 @@ def visible_values(world: World, caller: Caller, now: Moment) -> VisibleValues:
                 for column in table.columns.values()
                 if column.is_readable and is_permitted(world, caller, READ, name, row, now, column.name)
             }
-            result[name, row["sys_id"]] = {**allowed_operations, **values}
-    for key in result:
+            values_by_record[name, row["sys_id"]] = {**allowed_operations, **values}
+    for key in values_by_record:
         for name in ("sys_updated_at", "sys_updated_by", "sys_version"):
-            result[key].pop(name, None)
-    return result
+            values_by_record[key].pop(name, None)
+    return values_by_record
 
 
-def redraw_hidden_data(random: Random, world: World, caller_values: VisibleValues) -> World:
+def redraw_hidden_data(random: Random, world: World, visible: VisibleValues) -> World:
     """Return a world with other hidden values and other hidden records."""
     rows: dict[str, dict[str, Row]] = {}
     for name, table in world.catalogue.tables.items():
-        result: dict[str, Row] = {}
+        new_rows: dict[str, Row] = {}
         for sys_id, row in world.rows[name].items():
-            caller_row = caller_values.get((name, sys_id))
-            if caller_row is not None:
+            visible_row = visible.get((name, sys_id))
+            if visible_row is not None:
                 hidden_columns = [
-                    column for column in table.columns.values() if column.name not in caller_row and not column.is_sys
+                    column for name, column in table.columns.items() if name not in visible_row and not column.is_sys
                 ]
-                result[sys_id] = {
+                new_rows[sys_id] = {
                     **row,
                     **{column.name: random_value(random, column) for column in hidden_columns if random.random() < 0.8},
                 }
             elif random.random() < 0.6:
-                result[sys_id] = random_record(random, table, sys_id) if random.random() < 0.7 else row
-                result[sys_id][KIND_COLUMN] = row[KIND_COLUMN]
+                new_rows[sys_id] = random_record(random, table, sys_id) if random.random() < 0.7 else row
+                new_rows[sys_id][KIND_COLUMN] = row[KIND_COLUMN]
         if random.random() < 0.5:
             for sys_id, row in random_records(random, world.catalogue, table, first_number=4).items():
-                result[sys_id] = {**row, KIND_COLUMN: "b"}
-        rows[name] = result
+                new_rows[sys_id] = {**row, KIND_COLUMN: "b"}
+        rows[name] = new_rows
     return World(world.catalogue, rows)

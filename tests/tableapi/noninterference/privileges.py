@@ -32,12 +32,12 @@ def find_violation(seed: int) -> tuple[Step, CanonicalResponse] | None:
     catalogue = catalogue_loader.reload_if_changed()
     tables = [table for table in catalogue.tables.values() if table.is_system]
     with rollback_afterwards(), acting_user.acting_as(CALLER.id):
-        digests_before = table_digests(catalogue)
+        digests_before = system_table_digests(catalogue)
         for _ in range(4):
             step = make_step(random, random.choice(tables))
             with rollback_afterwards():
                 response = canonical_response(send_step(step, CALLER))
-                if response[0] < 400 or table_digests(catalogue) != digests_before:
+                if response[0] < 400 or system_table_digests(catalogue) != digests_before:
                     return step, response
     return None
 
@@ -57,8 +57,8 @@ def make_step(random: Random, table: Table) -> Step:
 def random_id(random: Random, table: Table) -> str:
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL("SELECT sys_id FROM {}").format(table_identifier(table)))
-        result = [row[0] for row in cursor.fetchall()]
-    return random.choice([*result, "1"])
+        ids = [row[0] for row in cursor.fetchall()]
+    return random.choice([*ids, "1"])
 
 
 def random_value(random: Random, column: Column) -> Any:
@@ -69,7 +69,7 @@ def random_value(random: Random, column: Column) -> Any:
     return random.choice(COLUMN_VALUES.get(column.type, ["a", "b", "admin"]))
 
 
-def table_digests(catalogue: Catalogue) -> list[Any]:
+def system_table_digests(catalogue: Catalogue) -> list[Any]:
     digest_query = sql.SQL("SELECT md5(string_agg(t::text, '' ORDER BY sys_id)) FROM {} t")
     digests = []
     with connection.cursor() as cursor:

@@ -10,7 +10,7 @@ from tableapi.catalogue.definitions import READ, Column, Table
 from tests.tableapi.noninterference.pairs import COLUMN_VALUES, KIND_COLUMN, Pair, random_value
 from tests.tableapi.oracle.alphabets import query_text
 
-TYPE_OPERATORS: dict[str, list[str]] = {
+OPERATORS_BY_KIND: dict[str, list[str]] = {
     "text": ["=", "!=", ">", "<=", "STARTSWITH", "STARTSWITH", "LIKE", "NOTLIKE", "ENDSWITH", "IN", "NOT IN"],
     "plain": ["=", "!=", "IN", "NOT IN", ">", "<="],
     "exact": ["=", "!="],
@@ -75,12 +75,12 @@ class ProgramGenerator:
 
     def random_step(self) -> Step:
         table = self.random.choice(self.tables)
-        probability = self.random.random()
-        if probability < (0.45 if self.pair.may_write else 0.8):
+        roll = self.random.random()
+        if roll < (0.45 if self.pair.may_write else 0.8):
             return self.random_list_step(table)
-        if not self.pair.may_write or probability < 0.55:
+        if not self.pair.may_write or roll < 0.55:
             headers = self.random_headers("If-None-Match")
-            return Step("GET", table.name, self.random_id(table), self.random_fields(table), headers=headers)
+            return Step("GET", table.name, self.random_id(table), self.output_params(table), headers=headers)
         return self.random_write_step(table)
 
     def random_write_step(self, table: Table) -> Step:
@@ -88,24 +88,24 @@ class ProgramGenerator:
         step = replace(
             self.random_write_step_without_headers(table), headers=self.random_headers("If-Match", "Idempotency-Key")
         )
-        return self.replace_ids_by_names(table, step) if step.body and self.random.random() < 0.15 else step
+        return self.replace_ids_with_names(table, step) if step.body and self.random.random() < 0.15 else step
 
     def random_headers(self, *names: str) -> dict[str, str]:
-        keys = {"Idempotency-Key": ["k", "k", "l"]}
+        header_values = {"Idempotency-Key": ["k", "k", "l"]}
         return {
-            name: self.random.choice(keys.get(name, [LAST_ETAG, LAST_ETAG, LAST_ETAG, "*", '"1-x"']))
+            name: self.random.choice(header_values.get(name, [LAST_ETAG, LAST_ETAG, LAST_ETAG, "*", '"1-x"']))
             for name in names
             if self.random.random() < 0.12
         }
 
-    def replace_ids_by_names(self, table: Table, step: Step) -> Step:
+    def replace_ids_with_names(self, table: Table, step: Step) -> Step:
         """Return the step with display values instead of ids in its body."""
         body = dict(step.body or {})
         for name in body:
             column = table.columns.get(name)
             if column is not None and column.type in ("reference", "list"):
-                name_value = self.random.choice(COLUMN_VALUES["string"])
-                body[name] = [name_value] if column.type == "list" and name_value else name_value
+                display_value = self.random.choice(COLUMN_VALUES["string"])
+                body[name] = [display_value] if column.type == "list" and display_value else display_value
         return replace(step, body=body, params={**step.params, "sysparm_input_display_value": "1"})
 
     def random_write_step_without_headers(self, table: Table) -> Step:
@@ -118,14 +118,12 @@ class ProgramGenerator:
             return Step(method, table.name, sys_id)
         visible_values = self.pair.visible_values.get((table.name, sys_id))
         if method == "PUT" and visible_values and self.random.random() < 0.6:
-            return Step(
-                method, table.name, sys_id, self.random_fields(table), self.round_trip_body(table, visible_values)
-            )
+            params, body = self.output_params(table), self.round_trip_body(table, visible_values)
+            return Step(method, table.name, sys_id, params, body)
         if method == "PATCH" and visible_values and self.random.random() < 0.5:
-            return Step(
-                method, table.name, sys_id, self.random_fields(table), self.guessing_body(table, sys_id, visible_values)
-            )
-        return Step(method, table.name, sys_id, self.random_fields(table), self.random_body(table))
+            params, body = self.output_params(table), self.guessing_body(table, sys_id, visible_values)
+            return Step(method, table.name, sys_id, params, body)
+        return Step(method, table.name, sys_id, self.output_params(table), self.random_body(table))
 
     def guessing_body(self, table: Table, sys_id: str, visible_values: dict[str, Any]) -> dict[str, Any]:
         """Return a body that guesses a hidden value, to test whether it counts as a change."""
@@ -155,18 +153,18 @@ class ProgramGenerator:
         columns = [
             column for column in table.columns.values() if not column.is_sys and column.name not in self.fixed_columns
         ]
-        result: dict[str, Any] = {}
-        references = [column for column in columns if column.type == "reference"]
-        if references and self.random.random() < 0.5:
-            columns = references
+        body: dict[str, Any] = {}
+        reference_columns = [column for column in columns if column.type == "reference"]
+        if reference_columns and self.random.random() < 0.5:
+            columns = reference_columns
         for column in self.random.sample(columns, min(self.random.choice([1, 1, 2, 3]), len(columns))):
-            result[column.name] = json_value(random_value(self.random, column), column)
+            body[column.name] = json_value(random_value(self.random, column), column)
         if self.random.random() < 0.08:
-            result[self.random.choice(["nosuch", "sys_version", "sys_created_by"])] = self.random.choice([1, "1"])
-        return result
+            body[self.random.choice(["nosuch", "sys_version", "sys_created_by"])] = self.random.choice([1, "1"])
+        return body
 
     def random_list_step(self, table: Table) -> Step:
-        params = self.random_fields(table)
+        params = self.output_params(table)
         query = self.random_query(table)
         if query:
             params["sysparm_query"] = query
@@ -177,13 +175,13 @@ class ProgramGenerator:
             params["sysparm_count"] = self.random.choice(["exact", "estimated"])
         return Step("GET", table.name, "", params, max_pages=self.random.choice([0, 0, 1, 3]))
 
-    def random_fields(self, table: Table) -> dict[str, str]:
+    def output_params(self, table: Table) -> dict[str, str]:
         params = {}
-        probability = self.random.random()
-        if probability < 0.35:
+        roll = self.random.random()
+        if roll < 0.35:
             names = [self.random_field_path(table) for _ in range(self.random.randint(1, 3))]
             params["sysparm_fields"] = ",".join([*names, *(["sys_id"] * (self.random.random() < 0.5))])
-        elif probability < 0.5:
+        elif roll < 0.5:
             params["sysparm_view"] = self.random.choice(["some", "some", "few", "nosuch"])
         if self.random.random() < 0.5:
             params["sysparm_display_value"] = self.random.choice(["1", "all"])
@@ -215,20 +213,20 @@ class ProgramGenerator:
         )
 
     def random_query(self, table: Table) -> str:
-        text = ""
+        query = ""
         for _ in range(self.random.choice([0, 1, 1, 2, 3])):
-            text += (self.random.choice(["^", "^OR", "^NQ"]) if text else "") + self.random_condition(table)
+            query += (self.random.choice(["^", "^OR", "^NQ"]) if query else "") + self.random_condition(table)
         for _ in range(self.random.choice([0, 0, 1, 2])):
-            text += f"^ORDERBY{self.random.choice(['', 'DESC'])}{self.random_field_path(table)}"
-        return text.removeprefix("^")
+            query += f"^ORDERBY{self.random.choice(['', 'DESC'])}{self.random_field_path(table)}"
+        return query.removeprefix("^")
 
     def random_condition(self, table: Table) -> str:
-        probability = self.random.random()
-        if probability < 0.05:
+        roll = self.random.random()
+        if roll < 0.05:
             return f"{self.random.choice(UNKNOWN_NAMES)}=a"
-        if probability < 0.2:
+        if roll < 0.2:
             return f"sys_idARE{self.random.choice(['a', 'b', 'ab', 'red', 'fox'])}"
-        if probability < 0.23:
+        if roll < 0.23:
             return f"sys_idINSTANCEOF{self.random.choice([*self.ids, 'nosuch'])}"
         path, column = self.random_path_and_column(table)
         if self.random.random() < 0.15 or column.type in ("json", "secret"):
@@ -247,7 +245,7 @@ class ProgramGenerator:
             if column.type in ("boolean", "reference", "list", "choice") or column.name == "sys_id"
             else operator_kind
         )
-        return path + self.random.choice(TYPE_OPERATORS[operator_kind]) + self.random_literal(column)
+        return path + self.random.choice(OPERATORS_BY_KIND[operator_kind]) + self.random_literal(column)
 
     def random_literal(self, column: Column) -> str:
         """Return a value that this column may contain in one of the databases, or its first characters."""

@@ -17,7 +17,7 @@ from tests.tableapi.noninterference.runner import (
     send_step,
 )
 from tests.tableapi.oracle import QueryRefused, field_value
-from tests.tableapi.oracle.alphabets import moment
+from tests.tableapi.oracle.alphabets import make_moment
 
 PLACEHOLDER_NAME = "NAME"
 QUERIES = [
@@ -43,7 +43,7 @@ def find_difference(seed: int) -> Difference | None:
             for used_name in (name, missing_name):
                 with rollback_afterwards():
                     response = canonical_response(send_step(with_column_name(step, used_name), pair.caller))
-                responses.append(replace_name(response, used_name))
+                responses.append(mask_name(response, used_name))
             if responses[0] != responses[1]:
                 return Difference(pair, with_column_name(step, name), *responses)
     return None
@@ -52,7 +52,7 @@ def find_difference(seed: int) -> Difference | None:
 def unreadable_columns(pair: Pair) -> list[tuple[str, str]]:
     """Return the table and name of all columns in readable tables that the caller can never read."""
     columns = []
-    now = moment(pair.caller.id)
+    now = make_moment(pair.caller.id)
     for table in pair.catalogue.tables.values():
         full_row = {**dict.fromkeys(table.columns), "sys_id": "0", "sys_db_table_id": table.id}
         for name, column in table.columns.items():
@@ -88,7 +88,7 @@ def with_column_name(step: Step, name: str) -> Step:
     return Step(step.method, step.table, step.sys_id, params, body)
 
 
-def replace_name(response: CanonicalResponse, name: str) -> CanonicalResponse:
+def mask_name(response: CanonicalResponse, name: str) -> CanonicalResponse:
     status, headers, content = response
     pattern = f"{name}(?!d )"  # not in "There is no column named"
     return (

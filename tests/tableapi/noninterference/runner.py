@@ -28,7 +28,7 @@ from tests.tableapi.laws.storage import (
     columns_of,
     create_statements,
     insert_statement,
-    read_back,
+    load_world,
     rollback_afterwards,
     store_groups,
     stored_world,
@@ -38,7 +38,7 @@ from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair, visible_values
 from tests.tableapi.noninterference.programs import LAST_ETAG, ProgramGenerator, Step
 from tests.tableapi.oracle import Caller, World
-from tests.tableapi.oracle.alphabets import moment
+from tests.tableapi.oracle.alphabets import make_moment
 from tests.tableapi.oracle.column_types import NOW
 
 # The schema precedes `pg_catalog`, so the product calls this function. Generated ids start again for each database.
@@ -80,27 +80,27 @@ def stop_database_clock() -> None:
         cursor.execute(STOP_CLOCK_STATEMENT)
 
 
-def first_difference(seed: int) -> Difference | None:
+def find_difference(seed: int) -> Difference | None:
     """Return the first response, or else the final state, that differs between the two databases of this seed."""
     random = Random(seed)
     pair = pairs.make_pair(random)
     program = ProgramGenerator(random, pair).random_program()
-    if not pair.is_informative:
+    if not pair.has_differences:
         return None
     with stored_tables(pair):
-        responses = []
+        outcomes = []
         for world in (pair.first, pair.second):
             with rollback_afterwards(), active_catalogue(pair.catalogue):
                 insert_world(world)
                 conversation = Conversation(pair.caller)
-                step_results = [response for step in program for response in conversation.send_and_follow(step)]
-                responses.append(
-                    (step_results, visible_values(read_back(pair.catalogue), pair.caller, moment(pair.caller.id)))
+                step_results = [result for step in program for result in conversation.send_and_follow(step)]
+                outcomes.append(
+                    (step_results, visible_values(load_world(pair.catalogue), pair.caller, make_moment(pair.caller.id)))
                 )
-    (results, values_after), (other_results, other_values_after) = responses
-    for (step, *left), (_, *right) in zip(results, other_results, strict=False):
-        if left != right:
-            return Difference(pair, step, left, right)
+    (results, values_after), (other_results, other_values_after) = outcomes
+    for (step, *first), (_, *second) in zip(results, other_results, strict=False):
+        if first != second:
+            return Difference(pair, step, first, second)
     different_keys = [
         key for key in values_after | other_values_after if values_after.get(key) != other_values_after.get(key)
     ]
@@ -169,8 +169,8 @@ class Conversation:
             next_link = response.headers.get("Link", "")
             if not next_link:
                 break
-            sent_values = parse_qs(urlsplit(next_link[1 : next_link.index(">")]).query)
-            params = {name: values[0] for name, values in sent_values.items()}
+            link_params = parse_qs(urlsplit(next_link[1 : next_link.index(">")]).query)
+            params = {name: values[0] for name, values in link_params.items()}
             with captured_statements() as statements:
                 response = self.send(Step("GET", step.table, "", params))
             results.append((step, canonical_response(response), statements))
@@ -199,10 +199,10 @@ def open_conversation(pair: Pair) -> Iterator[Conversation]:
 
 def send_step(step: Step, caller: Caller) -> HttpResponse:
     path = f"{API_PATH}{step.table}" + (f"/{step.sys_id}" if step.sys_id else "")
-    text = "" if step.body is None else json.dumps(step.body)
-    content_type = "application/json" if step.body is not None else ""
+    body, content_type = ("", "") if step.body is None else (json.dumps(step.body), "application/json")
+    query = query_string(step.params)
     request = REQUEST_FACTORY.generic(
-        step.method, path, text, content_type=content_type, QUERY_STRING=query_string(step.params), headers=step.headers
+        step.method, path, body, content_type=content_type, QUERY_STRING=query, headers=step.headers
     )
     view, url_parameters = (RECORD_VIEW, {"sys_id": step.sys_id}) if step.sys_id else (LIST_VIEW, {})
     return call_view(view, caller, request, table=step.table, **url_parameters)
@@ -219,8 +219,8 @@ def call_view(view: Any, caller: Caller, request: Any, **url_parameters: str) ->
 def send_to_view(
     view: Any, caller: Caller, query: str = "", method: str = "GET", body: Any = None, **url_parameters: str
 ) -> HttpResponse:
-    text = "" if body is None else json.dumps(body)
-    request = REQUEST_FACTORY.generic(method, "/", text, content_type="application/json", QUERY_STRING=query)
+    json_body = "" if body is None else json.dumps(body)
+    request = REQUEST_FACTORY.generic(method, "/", json_body, content_type="application/json", QUERY_STRING=query)
     return call_view(view.as_view(), caller, request, **url_parameters)
 
 

@@ -44,12 +44,12 @@ def find_violation(seed: int) -> Difference | None:
         make_tables(pair)
         store_groups(pair.caller)
         insert_world(pair.first)
-        run_program(other_caller(pair), other_steps)
-        responses = run_after_other_caller(pair, program, is_cleared=False)
-        other_responses = run_after_other_caller(pair, program, is_cleared=True)
-    for (step, *left), (_, *right) in zip(responses, other_responses, strict=True):
-        if left != right:
-            return Difference(pair, step, left, right)
+        run_program(make_other_caller(pair), other_steps)
+        responses = run_program_after_other_caller(pair, program, is_state_cleared=False)
+        other_responses = run_program_after_other_caller(pair, program, is_state_cleared=True)
+    for (step, *first), (_, *second) in zip(responses, other_responses, strict=True):
+        if first != second:
+            return Difference(pair, step, first, second)
     return None
 
 
@@ -62,16 +62,16 @@ def with_deferred_tables(random: Random, pair: Pair) -> Pair:
     return replace(pair, first=World(catalogue, pair.first.rows), second=World(catalogue, pair.second.rows))
 
 
-def other_caller(pair: Pair) -> Caller:
-    names = frozenset({"agent", "clerk"})
+def make_other_caller(pair: Pair) -> Caller:
+    role_names = frozenset({"agent", "clerk"})
     user_id = next(other_id for other_id in USER_IDS if other_id != pair.caller.id)
-    return Caller(user_id, names, (), tuple(ROLE_IDS[name] for name in names))
+    return Caller(user_id, role_names, (), tuple(ROLE_IDS[name] for name in role_names))
 
 
-def run_after_other_caller(pair: Pair, program: list[Step], *, is_cleared: bool) -> list[Any]:
+def run_program_after_other_caller(pair: Pair, program: list[Step], *, is_state_cleared: bool) -> list[Any]:
     with rollback_afterwards(), connection.cursor() as cursor:
         cursor.execute("SELECT setval('stopped.ids', 1000)")
-        for table in SHARED_TABLES if is_cleared else ():
+        for table in SHARED_TABLES if is_state_cleared else ():
             cursor.execute(f"DELETE FROM {table}")
         return run_program(pair.caller, program)
 

@@ -28,32 +28,32 @@ PAIR_COUNT, NIGHTLY_PAIR_COUNT = 25, 2_000
 
 
 def attach_to_all_records(pair: Pair, world: World) -> None:
-    """Attach data to all records. Ids derive from those of the records, so that hidden records do not change them."""
+    """Attach data to all records. Its ids derive from those of the records, so hidden records do not affect them."""
     log_creations(world)
-    changes = dict(query_rows("SELECT record_id, id FROM public.sys_change"))
+    change_ids = dict(query_rows("SELECT record_id, id FROM public.sys_change"))
     for name, rows in world.rows.items():
-        key = root_key(world.catalogue, world.catalogue.tables[name])
+        table_key = root_key(world.catalogue, world.catalogue.tables[name])
         for sys_id in rows:
-            columns: dict[str, Any] = {"table_key": key, "record_id": sys_id}
-            stamps = {"sys_created_at": NOW, "sys_updated_at": NOW}
-            Comment.objects.bulk_create([Comment(sys_id=f"c{sys_id}"[:32], text=sys_id, **columns, **stamps)])
-            Attachment.objects.bulk_create(
-                [Attachment(sys_id=f"a{sys_id}"[:32], file_name=sys_id, size=0, **columns, **stamps)]
-            )
-            Follower.objects.create(user_id=pair.caller.id, **columns)
-            for reason, comment in (("commented", f"c{sys_id}"[:32]), ("changed", None)):
+            target_columns: dict[str, Any] = {"table_key": table_key, "record_id": sys_id}
+            timestamps = {"sys_created_at": NOW, "sys_updated_at": NOW}
+            comment = Comment(sys_id=f"c{sys_id}"[:32], text=sys_id, **target_columns, **timestamps)
+            Comment.objects.bulk_create([comment])
+            attachment = Attachment(sys_id=f"a{sys_id}"[:32], file_name=sys_id, size=0, **target_columns, **timestamps)
+            Attachment.objects.bulk_create([attachment])
+            Follower.objects.create(user_id=pair.caller.id, **target_columns)
+            for reason, comment_id in (("commented", comment.pk), ("changed", None)):
                 Notification.objects.create(
                     id=f"{reason[1]}{sys_id}"[:32],
                     user_id=pair.caller.id,
-                    change_id=changes[sys_id] + (comment is not None) * 1_000_000,
+                    change_id=change_ids[sys_id] + (comment_id is not None) * 1_000_000,
                     reason=reason,
-                    comment_id=comment,
+                    comment_id=comment_id,
                     created_at=timezone.now(),
-                    **columns,
+                    **target_columns,
                 )
 
 
-def responses_of(pair: Pair, world: World, page_size: int) -> list[Any]:
+def collect_responses(pair: Pair, world: World, page_size: int) -> list[Any]:
     with rollback_afterwards(), active_catalogue(pair.catalogue):
         insert_world(world)
         attach_to_all_records(pair, world)
@@ -90,10 +90,10 @@ def check_pair(seed: int) -> int:
     with stored_tables(pair):
         if not User.objects.filter(pk=pair.caller.id).exists():
             User.objects.bulk_create([User(sys_id=pair.caller.id, login=f"u{pair.caller.id}")])
-        first, second = (responses_of(pair, world, page_size) for world in (pair.first, pair.second))
-    for left, right in zip(first, second, strict=True):
-        assert left == right, f"seed {seed}"
-    return len(first[-1][1]["data"])
+        responses = [collect_responses(pair, world, page_size) for world in (pair.first, pair.second)]
+    for first, second in zip(*responses, strict=True):
+        assert first == second, f"seed {seed}"
+    return len(responses[0][-1][1]["data"])
 
 
 def test_data_attached_to_hidden_records_changes_no_response() -> None:

@@ -10,13 +10,13 @@ import pytest
 from tableapi.catalogue.definitions import Table
 from tableapi.http.bulk_views import BulkView
 from tests.support.nightly import scaled_count
-from tests.tableapi.laws.storage import active_catalogue, read_back, rollback_afterwards
+from tests.tableapi.laws.storage import active_catalogue, load_world, rollback_afterwards
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import Pair, visible_values
 from tests.tableapi.noninterference.programs import ProgramGenerator
 from tests.tableapi.noninterference.runner import insert_world, send_to_view, stored_tables
 from tests.tableapi.oracle import World
-from tests.tableapi.oracle.alphabets import moment
+from tests.tableapi.oracle.alphabets import make_moment
 
 pytestmark = pytest.mark.django_db
 PAIR_COUNT, NIGHTLY_PAIR_COUNT = 50, 3_000
@@ -35,18 +35,18 @@ def random_step(generator: ProgramGenerator, table: Table) -> BulkStep:
     if method == "POST":
         repeats_body = random.random() < 0.5
         return method, table.name, query, [bodies[0]] * 3 if repeats_body else bodies
-    records = [{**(body if method == "PATCH" else {}), "sys_id": generator.random_id(table)} for body in bodies]
-    return method, table.name, query, records
+    items = [{**(body if method == "PATCH" else {}), "sys_id": generator.random_id(table)} for body in bodies]
+    return method, table.name, query, items
 
 
-def results_of(pair: Pair, world: World, steps: list[BulkStep]) -> tuple[list[Any], Any]:
+def collect_results(pair: Pair, world: World, steps: list[BulkStep]) -> tuple[list[Any], Any]:
     with rollback_afterwards(), active_catalogue(pair.catalogue):
         insert_world(world)
         responses = []
         for method, table, query, body in steps:
             response = send_to_view(BulkView, pair.caller, query, method, body, table=table)
             responses.append((response.status_code, response.content))
-        return responses, visible_values(read_back(pair.catalogue), pair.caller, moment(pair.caller.id))
+        return responses, visible_values(load_world(pair.catalogue), pair.caller, make_moment(pair.caller.id))
 
 
 def check_pair(seed: int) -> int:
@@ -56,13 +56,13 @@ def check_pair(seed: int) -> int:
     generator = ProgramGenerator(random, pair)
     steps = [random_step(generator, table) for table in random.choices(list(pair.catalogue.tables.values()), k=5)]
     with stored_tables(pair):
-        first, values = results_of(pair, pair.first, steps)
-        second, second_values = results_of(pair, pair.second, steps)
-    for step, left, right in zip(steps, first, second, strict=True):
-        assert left == right, f"seed {seed}: {step}"
-        assert left[0] < 500, f"seed {seed}: {step} {left}"
-    assert values == second_values, f"seed {seed}: {steps}"
-    return sum(status < 300 for status, _ in first)
+        first_responses, first_values = collect_results(pair, pair.first, steps)
+        second_responses, second_values = collect_results(pair, pair.second, steps)
+    for step, first, second in zip(steps, first_responses, second_responses, strict=True):
+        assert first == second, f"seed {seed}: {step}"
+        assert first[0] < 500, f"seed {seed}: {step} {first}"
+    assert first_values == second_values, f"seed {seed}: {steps}"
+    return sum(status < 300 for status, _ in first_responses)
 
 
 def test_hidden_data_changes_no_bulk_response() -> None:

@@ -32,47 +32,47 @@ def log_creations(world: World) -> None:
         record = TableAlias(StatementBuilder(), table)
         columns = [column for column in table.columns.values() if not column.is_sys]
 
-        def sql_of(column: Column, name: str, record: TableAlias = record) -> str:
+        def column_sql(column: Column, name: str, record: TableAlias = record) -> str:
             return record.database_column(column, name)
 
-        new = change_rows.values_sql(columns, sql_of)
-        root = record.row_aliases()[-1]
-        change = change_rows.change_sql("create", record=root, user="NULL", new=new, source=record.from_sql())
+        new_values = change_rows.values_sql(columns, column_sql)
+        root_alias = record.row_aliases()[-1]
+        source = f"{record.from_sql()} WHERE {root_alias}.sys_db_table_id = %s ORDER BY {root_alias}.sys_id"
         query_rows(
-            f"{change} WHERE {root}.sys_db_table_id = %s ORDER BY {root}.sys_id", world.catalogue.tables[name].id
+            change_rows.change_sql("create", record=root_alias, user="NULL", new=new_values, source=source), table.id
         )
 
 
 def change_hidden_records(random: Random, pair: Pair, world: World) -> None:
     """Update or delete hidden records. Rules do not test the name, so the records stay hidden."""
-    text = json.dumps(world.rows, default=str)
+    world_text = json.dumps(world.rows, default=str)
     for name, table in world.catalogue.tables.items():
         for sys_id in [sys_id for sys_id in world.rows[name] if (name, sys_id) not in pair.visible_values]:
             if random.random() < 0.5:
                 value = random.choice(["a", "b", None])
                 designed_records.update(world.catalogue, table, sys_id, {table.columns["name"]: value})
-            if random.random() < 0.5 and text.count(sys_id) <= 2:  # its key and id: nothing refers to it
+            if random.random() < 0.5 and world_text.count(sys_id) <= 2:  # its key and id, so nothing refers to it
                 designed_records.delete(table, sys_id)
 
 
-def feed_of(caller: Caller, table: str, page_size: str) -> list[Any]:
+def read_feed(caller: Caller, table: str, page_size: str) -> list[Any]:
     """Return all pages. Cursors are opaque, so only whether they stay the same is compared."""
     pages: list[Any] = []
-    cursor, is_new = "", True
-    while is_new:
+    cursor, has_new_cursor = "", True
+    while has_new_cursor:
         query = f"sysparm_limit={page_size}" + (f"&since={cursor}" if cursor else "")
         response = send_to_view(ChangeFeedView, caller, query, table=table)
         body = json.loads(response.content)
-        is_new = body.get("cursor", cursor) not in ("", cursor)
+        has_new_cursor = body.get("cursor", cursor) not in ("", cursor)
         cursor = body.pop("cursor", cursor)
-        pages.append((response.status_code, body, "Link" in response, is_new))
+        pages.append((response.status_code, body, "Link" in response, has_new_cursor))
     return pages
 
 
-def responses_of(pair: Pair, table: Table, page_size: str) -> list[Any]:
+def collect_responses(pair: Pair, table: Table, page_size: str) -> list[Any]:
     ids = sorted({*pair.first.rows[table.name], *pair.second.rows[table.name]})
     histories = [send_to_view(HistoryView, pair.caller, table=table.name, sys_id=sys_id).content for sys_id in ids]
-    return [*feed_of(pair.caller, table.name, page_size), *histories]
+    return [*read_feed(pair.caller, table.name, page_size), *histories]
 
 
 def test_changes_of_hidden_data_change_no_response(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,8 @@ def test_changes_of_hidden_data_change_no_response(monkeypatch: pytest.MonkeyPat
                     insert_world(world)
                     log_creations(world)
                     change_hidden_records(random, pair, world)
-                    responses.append([responses_of(pair, table, page_size) for table in pair.catalogue.tables.values()])
+                    tables = pair.catalogue.tables.values()
+                    responses.append([collect_responses(pair, table, page_size) for table in tables])
         assert responses[0] == responses[1], f"seed {seed}"
         entry_count += str(responses[0]).count("sys_id")
     assert entry_count > PAIR_COUNT

@@ -26,10 +26,10 @@ from tests.tableapi.oracle import World
 
 pytestmark = pytest.mark.django_db
 PAIR_COUNT, NIGHTLY_PAIR_COUNT = 25, 2_000
-Request = tuple[str, str, dict[str, str]]
+ExportRequest = tuple[str, str, dict[str, str]]
 
 
-def random_request(generator: ProgramGenerator, random: Random) -> Request:
+def random_request(generator: ProgramGenerator, random: Random) -> ExportRequest:
     table = random.choice(list(generator.pair.catalogue.tables.values()))
     fields = ",".join(generator.random_field_path(table) for _ in range(3))
     params = {"sysparm_query": generator.random_query(table), "sysparm_fields": fields}
@@ -38,7 +38,7 @@ def random_request(generator: ProgramGenerator, random: Random) -> Request:
     return table.name, random.choice([export.CSV, export.JSON_LINES]), params
 
 
-def responses_of(pair: Pair, world: World, requests: list[Request]) -> list[tuple[int, bytes]]:
+def collect_responses(pair: Pair, world: World, requests: list[ExportRequest]) -> list[tuple[int, bytes]]:
     responses = []
     with rollback_afterwards(), active_catalogue(pair.catalogue):
         insert_world(world)
@@ -60,11 +60,11 @@ def check_pair(seed: int) -> int:
     generator = ProgramGenerator(random, pair)
     requests = [random_request(generator, random) for _ in range(8)]
     with stored_tables(pair):
-        first, second = (responses_of(pair, world, requests) for world in (pair.first, pair.second))
-    for request, left, right in zip(requests, first, second, strict=True):
-        assert left == right, f"seed {seed}: {request}"
-        assert left[0] in (200, 400, 404), f"seed {seed}: {request} {left}"
-    return sum(body.count(b"\n") for status, body in first if status == 200)
+        responses = [collect_responses(pair, world, requests) for world in (pair.first, pair.second)]
+    for request, first, second in zip(requests, *responses, strict=True):
+        assert first == second, f"seed {seed}: {request}"
+        assert first[0] in (200, 400, 404), f"seed {seed}: {request} {first}"
+    return sum(body.count(b"\n") for status, body in responses[0] if status == 200)
 
 
 def test_hidden_data_changes_no_export() -> None:

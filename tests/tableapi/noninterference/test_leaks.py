@@ -18,7 +18,7 @@ from tests.tableapi.noninterference import (
 from tests.tableapi.noninterference.leaks import LEAKS, active_leak
 
 FINDERS: dict[str, Callable[[int], object]] = {
-    "pairs": runner.first_difference,
+    "pairs": runner.find_difference,
     "names": renaming.find_difference,
     "write_checks": write_checks.find_violation,
     "name_leaks": name_leaks.find_violation,
@@ -110,7 +110,7 @@ SEEDS = [0, 20, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in rang
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_state_of_other_callers_changes_no_response(seed: int) -> None:  # B24 B54
-    """Stored answers and deferred records of a caller who may read more."""
+    """Stored responses and deferred records of a caller who may read more reveal nothing."""
     for case_seed in range(seed, seed + 20):
         violation = shared_state.find_violation(case_seed)
         assert violation is None, f"seed {case_seed}\n{violation}"

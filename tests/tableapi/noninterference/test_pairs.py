@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.nightly import scaled_count
 from tests.tableapi.noninterference import pairs
-from tests.tableapi.noninterference.runner import first_difference
+from tests.tableapi.noninterference.runner import find_difference
 
 PAIR_COUNT, NIGHTLY_PAIR_COUNT = 500, 20_000
 # Dropped tables fill the PostgreSQL catalogue until the end of a test and slow it down.
@@ -26,19 +26,19 @@ PAIRS_PER_TEST = 500
 
 def test_hidden_data_changes_no_response() -> None:
     for seed in range(PAIR_COUNT):
-        result = first_difference(seed)
-        assert result is None, f"seed {seed}\n{result}"
+        difference = find_difference(seed)
+        assert difference is None, f"seed {seed}\n{difference}"
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("first_seed", range(PAIR_COUNT, PAIR_COUNT + scaled_count(NIGHTLY_PAIR_COUNT), PAIRS_PER_TEST))
 def test_hidden_data_changes_no_response_in_many_pairs(first_seed: int) -> None:
     for seed in range(first_seed, first_seed + PAIRS_PER_TEST):
-        result = first_difference(seed)
-        assert result is None, f"seed {seed}\n{result}"
+        difference = find_difference(seed)
+        assert difference is None, f"seed {seed}\n{difference}"
 
 
 def test_databases_of_most_pairs_differ() -> None:
     """Two equal databases would pass every test."""
-    result = [pairs.make_pair(Random(seed)) for seed in range(40)]
-    assert sum(pair.is_informative for pair in result) > 25
+    generated_pairs = [pairs.make_pair(Random(seed)) for seed in range(40)]
+    assert sum(pair.has_differences for pair in generated_pairs) > 25

@@ -26,24 +26,24 @@ FUNCTIONS = ("sum", "avg", "min", "max", "count_distinct")
 def random_params(generator: ProgramGenerator, table: Table) -> dict[str, str]:
     random = generator.random
 
-    def path() -> str:
+    def random_path() -> str:
         return generator.random_field_path(table)
 
     params = {"sysparm_count": "1", "sysparm_query": generator.random_query(table)}
     for function in random.sample(FUNCTIONS, random.choice([0, 1, 1, 2])):
-        params[f"sysparm_{function}_fields"] = path()
+        params[f"sysparm_{function}_fields"] = random_path()
     if random.random() < 0.7:
-        params["sysparm_group_by"] = ",".join(path() for _ in range(random.choice([1, 1, 2])))
+        params["sysparm_group_by"] = ",".join(random_path() for _ in range(random.choice([1, 1, 2])))
     if random.random() < 0.3:
-        params["sysparm_having"] = random.choice([f"{random.choice(FUNCTIONS)}({path()})>0", "count>1"])
+        params["sysparm_having"] = random.choice([f"{random.choice(FUNCTIONS)}({random_path()})>0", "count>1"])
     if random.random() < 0.3:
-        params["sysparm_order_by"] = random.choice([f"-{random.choice(FUNCTIONS)}({path()})", "-count"])
+        params["sysparm_order_by"] = random.choice([f"-{random.choice(FUNCTIONS)}({random_path()})", "-count"])
     if random.random() < 0.3:
         params["sysparm_display_value"] = random.choice(["1", "all"])
     return params
 
 
-def responses_of(pair: Pair, world: World, requests: list[tuple[str, dict[str, str]]]) -> list[tuple[int, bytes]]:
+def collect_responses(pair: Pair, world: World, requests: list[tuple[str, dict[str, str]]]) -> list[tuple[int, bytes]]:
     responses = []
     with rollback_afterwards(), active_catalogue(pair.catalogue):
         insert_world(world)
@@ -62,11 +62,11 @@ def check_pair(seed: int) -> int:
     tables = list(pair.catalogue.tables.values())
     requests = [(table.name, random_params(generator, table)) for table in random.choices(tables, k=REQUESTS_PER_PAIR)]
     with stored_tables(pair):
-        first, second = (responses_of(pair, world, requests) for world in (pair.first, pair.second))
-    for request, left, right in zip(requests, first, second, strict=True):
-        assert left == right, f"seed {seed}: {request}"
-        assert left[0] in (200, 400, 404), f"seed {seed}: {request} {left}"
-    return sum(status == 200 for status, _ in first)
+        responses = [collect_responses(pair, world, requests) for world in (pair.first, pair.second)]
+    for request, first, second in zip(requests, *responses, strict=True):
+        assert first == second, f"seed {seed}: {request}"
+        assert first[0] in (200, 400, 404), f"seed {seed}: {request} {first}"
+    return sum(status == 200 for status, _ in responses[0])
 
 
 def test_hidden_data_changes_no_statistics() -> None:

@@ -9,13 +9,13 @@ from random import Random
 from typing import Any
 
 from tableapi.catalogue.definitions import CREATE, DELETE, READ, WRITE, Column, Rule
-from tests.tableapi.laws.storage import read_back
+from tests.tableapi.laws.storage import load_world
 from tests.tableapi.noninterference import pairs
 from tests.tableapi.noninterference.pairs import KIND_COLUMN, Pair
 from tests.tableapi.noninterference.programs import ProgramGenerator, Step
 from tests.tableapi.noninterference.runner import CanonicalResponse, Difference, open_conversation
 from tests.tableapi.oracle import Row, World, is_permitted
-from tests.tableapi.oracle.alphabets import USER_IDS, moment
+from tests.tableapi.oracle.alphabets import USER_IDS, make_moment
 
 # Columns that the server writes with every change.
 ALWAYS_CHANGED = frozenset({"sys_updated_at", "sys_updated_by", "sys_version"})
@@ -32,17 +32,17 @@ def find_violation(seed: int) -> Difference | None:
         for _ in range(WRITE_COUNT)
     ]
     with open_conversation(pair) as conversation:
-        world_before = read_back(pair.catalogue)
+        world_before = load_world(pair.catalogue)
         sent_keys: set[tuple[str, ...]] = set()
         for step in steps:
             ((_, response, _),) = conversation.send_and_follow(step)
-            world_after = read_back(pair.catalogue)
+            world_after = load_world(pair.catalogue)
             faults = [*find_faults(pair, step, response, world_before, world_after)]
             # A repeated request gets the first response.
-            key = (step.method, step.table, step.sys_id, step.headers.get("Idempotency-Key", ""))
-            if not key[-1] or key not in sent_keys:
+            request_key = (step.method, step.table, step.sys_id, step.headers.get("Idempotency-Key", ""))
+            if not request_key[-1] or request_key not in sent_keys:
                 faults += find_wrong_statuses(pair, step, response[0], world_before)
-            sent_keys.add(key)
+            sent_keys.add(request_key)
             if faults:
                 return Difference(pair, step, response, faults)
             world_before = world_after
@@ -94,14 +94,14 @@ def find_faults(
         if step.method != "DELETE" or sys_id != step.sys_id or not is_allowed:
             yield f"{sys_id} was deleted"
     for sys_id in created_ids:
-        yield from faults_of_creation(pair, step, permissions_by_world[1], *rows_after[sys_id])
+        yield from find_creation_faults(pair, step, permissions_by_world[1], *rows_after[sys_id])
     for sys_id in rows_before.keys() & rows_after.keys() if deleted_ids else ():
-        yield from faults_of_deletion(pair, deleted_ids, rows_before[sys_id], rows_after[sys_id])
+        yield from find_deletion_faults(pair, deleted_ids, rows_before[sys_id], rows_after[sys_id])
     for sys_id in () if deleted_ids else changed_ids:
         if step.method == "POST" or sys_id != step.sys_id:
             yield f"{sys_id} was changed too"
         else:
-            yield from faults_of_update(pair, permissions_by_world, rows_before[sys_id], rows_after[sys_id])
+            yield from find_update_faults(pair, permissions_by_world, rows_before[sys_id], rows_after[sys_id])
 
 
 TableRow = tuple[str, Row]
@@ -119,29 +119,29 @@ class CallerPermissions:
         self.world = world
 
     def allows_record(self, operation: str, table: str, row: Row) -> bool:
-        return is_permitted(self.world, self.pair.caller, operation, table, row, moment(self.pair.caller.id))
+        return is_permitted(self.world, self.pair.caller, operation, table, row, make_moment(self.pair.caller.id))
 
     def allows_column(self, operation: str, table: str, row: Row, name: str) -> bool:
-        return is_permitted(self.world, self.pair.caller, operation, table, row, moment(self.pair.caller.id), name)
+        return is_permitted(self.world, self.pair.caller, operation, table, row, make_moment(self.pair.caller.id), name)
 
 
 def find_wrong_statuses(pair: Pair, step: Step, status: int, world_before: World) -> Iterator[str]:
     """Yield statuses other than 403 for readable records that may not be changed, and 404 for unreadable ones."""
     if step.method == "POST":
         return
-    result = world_before.find(pair.catalogue.tables[step.table], step.sys_id)
+    row = world_before.find(pair.catalogue.tables[step.table], step.sys_id)
     permissions = CallerPermissions(pair, world_before)
-    if result is None or not permissions.allows_record(READ, step.table, result):
-        expected = {400, 404, 409}  # 400: the body is read first; 409: a key that was used for another request
-    elif not permissions.allows_record(DELETE if step.method == "DELETE" else WRITE, step.table, result):
-        expected = {400, 403, 409, 412}
+    if row is None or not permissions.allows_record(READ, step.table, row):
+        expected_statuses = {400, 404, 409}  # 400: the body is read first; 409: a key that was used for another request
+    elif not permissions.allows_record(DELETE if step.method == "DELETE" else WRITE, step.table, row):
+        expected_statuses = {400, 403, 409, 412}
     else:
         return
-    if status not in expected:
-        yield f"status {status} is not one of {expected}"
+    if status not in expected_statuses:
+        yield f"status {status} is not one of {expected_statuses}"
 
 
-def faults_of_creation(pair: Pair, step: Step, permissions: CallerPermissions, table: str, row: Row) -> Iterator[str]:
+def find_creation_faults(pair: Pair, step: Step, permissions: CallerPermissions, table: str, row: Row) -> Iterator[str]:
     if step.method != "POST" or step.table != table:
         yield f"{row['sys_id']} was created by {step.method} {step.table}"
     if not permissions.allows_record(CREATE, table, row):
@@ -153,21 +153,24 @@ def faults_of_creation(pair: Pair, step: Step, permissions: CallerPermissions, t
         yield f"it was created by {row['sys_created_by']}"
 
 
-def faults_of_update(
-    pair: Pair, permissions: tuple[CallerPermissions, CallerPermissions], old: TableRow, new: TableRow
+def find_update_faults(
+    pair: Pair,
+    permissions_by_world: tuple[CallerPermissions, CallerPermissions],
+    record_before: TableRow,
+    record_after: TableRow,
 ) -> Iterator[str]:
-    (table, old_row), (_, new_row) = old, new
-    if not permissions[0].allows_record(READ, table, old_row) or not all(
-        permissions_of_row.allows_record(WRITE, table, row)
-        for permissions_of_row, row in zip(permissions, (old_row, new_row), strict=True)
+    (table, old_row), (_, new_row) = record_before, record_after
+    if not permissions_by_world[0].allows_record(READ, table, old_row) or not all(
+        permissions.allows_record(WRITE, table, row)
+        for permissions, row in zip(permissions_by_world, (old_row, new_row), strict=True)
     ):
         yield f"{old_row['sys_id']} was changed"
     for name in old_row.keys() - ALWAYS_CHANGED:
         if old_row[name] != new_row[name] and (
             pair.catalogue.tables[table].columns[name].is_sys
             or not all(
-                permissions_of_row.allows_column(WRITE, table, row, name)
-                for permissions_of_row, row in zip(permissions, (old_row, new_row), strict=True)
+                permissions.allows_column(WRITE, table, row, name)
+                for permissions, row in zip(permissions_by_world, (old_row, new_row), strict=True)
             )
         ):
             yield f"{name} was changed"
@@ -175,16 +178,18 @@ def faults_of_update(
         yield "sys_version was not incremented"
 
 
-def faults_of_deletion(pair: Pair, deleted_ids: set[str], old: TableRow, new: TableRow) -> Iterator[str]:
+def find_deletion_faults(
+    pair: Pair, deleted_ids: set[str], record_before: TableRow, record_after: TableRow
+) -> Iterator[str]:
     """Yield changes other than the removal of the deleted record from lists. These databases have no foreign keys that
     would clear references."""
-    (table, old_row), (_, new_row) = old, new
+    (table, old_row), (_, new_row) = record_before, record_after
     for name, column in pair.catalogue.tables[table].columns.items():
-        if name not in ALWAYS_CHANGED and new_row[name] != without_deleted(column, old_row[name], deleted_ids):
+        if name not in ALWAYS_CHANGED and new_row[name] != without_deleted_ids(column, old_row[name], deleted_ids):
             yield f"{name} of {old_row['sys_id']} became {json.dumps(new_row[name], default=str)}"
 
 
-def without_deleted(column: Column, value: Any, deleted_ids: set[str]) -> Any:
+def without_deleted_ids(column: Column, value: Any, deleted_ids: set[str]) -> Any:
     return (
         [sys_id for sys_id in value if sys_id not in deleted_ids]
         if column.type == "list" and value is not None

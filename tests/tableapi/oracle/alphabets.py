@@ -29,7 +29,7 @@ UNKNOWN_ID = "160000000000000099"  # no record has this id
 KNOWN_IDS = (*USER_IDS, *GROUP_IDS, ROLE_IDS["agent"], UNKNOWN_ID)
 
 
-def moment(user_id: str) -> Moment:
+def make_moment(user_id: str) -> Moment:
     return Moment(NOW, user_id)
 
 
@@ -44,9 +44,9 @@ Palette = Mapping[str, list[Any]]
 def value_palette(random: Random, ids: list[str]) -> Palette:
     """A few values of each type for one world, so that records share values."""
     all_values = {**STORED_VALUES, "words": WORD_VALUES, "reference": [*ids, *KNOWN_IDS]}
-    few_values = {name: [None, *random.sample(values, 3)] for name, values in all_values.items() if len(values) > 3}
+    sampled_values = {name: [None, *random.sample(values, 3)] for name, values in all_values.items() if len(values) > 3}
     lists = [random.sample(all_values["reference"], random.randint(0, 3)) for _ in range(3)]
-    return {**all_values, **few_values, "list": [None, *lists]}
+    return {**all_values, **sampled_values, "list": [None, *lists]}
 
 
 def random_value(random: Random, column: Column, palette: Palette) -> Any:

@@ -32,47 +32,47 @@ def visible_rows(world: World, caller: Caller, table: str, moment: Moment) -> li
 
 def field_value(world: World, caller: Caller, table: str, row: Row, path: Path, moment: Moment) -> Any:
     """The stored value at this path, as the caller sees it; raises `QueryRefused` if responses omit the path."""
-    values = ReadableValues(EvaluationContext(world, caller, moment))
+    reader = ReadableValues(EvaluationContext(world, caller, moment))
     requested_table = world.catalogue.tables[table]
-    values.column(requested_table, path)
-    return values.value(requested_table, row, path)
+    reader.column(requested_table, path)
+    return reader.value(requested_table, row, path)
 
 
 def row_matches(world: World, caller: Caller, query: Query, table: str, row: Row, moment: Moment) -> bool:
     """Whether a visible record matches the query."""
-    values = ReadableValues(EvaluationContext(world, caller, moment))
+    reader = ReadableValues(EvaluationContext(world, caller, moment))
     try:
-        return query_predicate(values, world.catalogue.tables[table], query)(row)
+        return query_predicate(reader, world.catalogue.tables[table], query)(row)
     except QueryError:
         raise QueryRefused from None
 
 
-def select_ids(world: World, caller: Caller, table: str, text: str, moment: Moment) -> list[str]:
+def select_ids(world: World, caller: Caller, table: str, query_text: str, moment: Moment) -> list[str]:
     """The ids of the matching records in order; raises `QueryRefused` if the response is a 400."""
-    values = ReadableValues(EvaluationContext(world, caller, moment))
+    reader = ReadableValues(EvaluationContext(world, caller, moment))
     requested_table = world.catalogue.tables[table]
     try:
-        query = parse(text)
-        predicate = query_predicate(values, requested_table, query)
+        query = parse(query_text)
+        predicate = query_predicate(reader, requested_table, query)
     except QueryError:
         raise QueryRefused from None
     for key in query.order:
-        if not TYPE_ROWS[values.column(requested_table, key.path).type].is_sortable:
+        if not TYPE_ROWS[reader.column(requested_table, key.path).type].is_sortable:
             raise QueryRefused
-    result = [row for row in visible_rows(world, caller, table, moment) if predicate(row)]
+    matching_rows = [row for row in visible_rows(world, caller, table, moment) if predicate(row)]
     # "sys_id is always the last key", in the direction of the one before it.
-    result.sort(key=lambda row: row["sys_id"], reverse=bool(query.order and query.order[-1].is_descending))
+    matching_rows.sort(key=lambda row: row["sys_id"], reverse=bool(query.order and query.order[-1].is_descending))
     # Sorting is stable, also in reverse, so the first key is applied last.
     for key in reversed(query.order):
-        result.sort(key=lambda row, key=key: sort_key(values, table, row, key), reverse=key.is_descending)  # type: ignore[misc]
-    return [row["sys_id"] for row in result]
+        matching_rows.sort(key=lambda row, key=key: sort_key(reader, table, row, key), reverse=key.is_descending)  # type: ignore[misc]
+    return [row["sys_id"] for row in matching_rows]
 
 
-def sort_key(values: ReadableValues, table: str, row: Row, key: OrderBy) -> tuple[Any, ...]:
+def sort_key(reader: ReadableValues, table: str, row: Row, key: OrderBy) -> tuple[Any, ...]:
     """Empty values are greater than all others: "empty last ascending and first descending"."""
-    requested_table = values.context.world.catalogue.tables[table]
-    column = values.column(requested_table, key.path)
-    value = exact_value(values.value(requested_table, row, key.path), column)
+    requested_table = reader.context.world.catalogue.tables[table]
+    column = reader.column(requested_table, key.path)
+    value = exact_value(reader.value(requested_table, row, key.path), column)
     if value is None:
         return (1,)
     return (0, value.lower() if family_of(column) == "text" else value)

@@ -34,27 +34,27 @@ class ValueReader(Protocol):
         """Whether INSTANCEOF accepts the table."""
 
 
-def query_predicate(values: ValueReader, table: Table, query: Query) -> RowPredicate:
+def query_predicate(reader: ValueReader, table: Table, query: Query) -> RowPredicate:
     """The query as a predicate; raises an error if any condition is invalid, even if there are no records."""
     if not query.groups:
         return lambda row: True
-    return any_predicate(group_predicate(values, table, group) for group in query.groups)
+    return any_predicate(group_predicate(reader, table, group) for group in query.groups)
 
 
-def group_predicate(values: ValueReader, table: Table, group: Group) -> RowPredicate:
+def group_predicate(reader: ValueReader, table: Table, group: Group) -> RowPredicate:
     return all_predicates(
-        any_predicate(factor_predicate(values, table, factor) for factor in term.factors) for term in group.terms
+        any_predicate(factor_predicate(reader, table, factor) for factor in term.factors) for term in group.terms
     )
 
 
-def factor_predicate(values: ValueReader, table: Table, factor: Condition | SubQuery) -> RowPredicate:
+def factor_predicate(reader: ValueReader, table: Table, factor: Condition | SubQuery) -> RowPredicate:
     if isinstance(factor, SubQuery):
-        return any_predicate(group_predicate(values, table, group) for group in factor.groups)
+        return any_predicate(group_predicate(reader, table, group) for group in factor.groups)
     if factor.operator == "ARE":
-        return word_search_predicate(values, table, factor)
+        return word_search_predicate(reader, table, factor)
     if factor.operator == "INSTANCEOF":
-        return instance_predicate(values, table, factor)
-    return condition_predicate(values, table, factor)
+        return instance_predicate(reader, table, factor)
+    return condition_predicate(reader, table, factor)
 
 
 def any_predicate(predicates: Iterable[RowPredicate]) -> RowPredicate:
@@ -67,14 +67,14 @@ def all_predicates(predicates: Iterable[RowPredicate]) -> RowPredicate:
     return lambda row: all(predicate(row) for predicate in predicates)
 
 
-def condition_predicate(values: ValueReader, table: Table, condition: Condition) -> RowPredicate:
-    column = values.column(table, condition.path)
+def condition_predicate(reader: ValueReader, table: Table, condition: Condition) -> RowPredicate:
+    column = reader.column(table, condition.path)
     other_path = compared_path(condition)
     if other_path is None:
-        predicate = build_predicate(OperatorUse(values.context, condition, column))
-        return lambda row: predicate(values.value(table, row, condition.path), None)
-    predicate = build_predicate(OperatorUse(values.context, condition, column, values.column(table, other_path)))
-    return lambda row: predicate(values.value(table, row, condition.path), values.value(table, row, other_path))
+        predicate = build_predicate(OperatorUse(reader.context, condition, column))
+        return lambda row: predicate(reader.value(table, row, condition.path), None)
+    predicate = build_predicate(OperatorUse(reader.context, condition, column, reader.column(table, other_path)))
+    return lambda row: predicate(reader.value(table, row, condition.path), reader.value(table, row, other_path))
 
 
 def compared_path(condition: Condition) -> Path | None:
@@ -85,11 +85,11 @@ def compared_path(condition: Condition) -> Path | None:
     return value.path if isinstance(value, Distance) else None
 
 
-def word_search_predicate(values: ValueReader, table: Table, condition: Condition) -> RowPredicate:
+def word_search_predicate(reader: ValueReader, table: Table, condition: Condition) -> RowPredicate:
     """ARE: "words, each in one of the readable text columns marked indexed; no such column: 400"."""
-    values.column(table, ("sys_id",))
+    reader.column(table, ("sys_id",))
     columns = [
-        column for column in table.columns.values() if is_searchable(column) and is_readable(values, table, column)
+        column for column in table.columns.values() if is_searchable(column) and is_readable(reader, table, column)
     ]
     if not columns:
         raise QueryRefused
@@ -99,9 +99,9 @@ def word_search_predicate(values: ValueReader, table: Table, condition: Conditio
     def predicate(row: Row) -> bool:
         record_words = set()
         for column in columns:
-            text = comparable_value(values.value(table, row, (column.name,)), column) or ""
+            text = comparable_value(reader.value(table, row, (column.name,)), column) or ""
             record_words.update(re.findall("[a-z0-9]+", text))
-        is_visible = values.value(table, row, ("sys_id",)) is not None
+        is_visible = reader.value(table, row, ("sys_id",)) is not None
         return is_visible and all(str(word).lower() in record_words for word in words)
 
     return predicate
@@ -111,23 +111,23 @@ def is_searchable(column: Column) -> bool:
     return TYPE_ROWS[column.type].family == "text" and column.is_indexed and column.name != "sys_id"
 
 
-def is_readable(values: ValueReader, table: Table, column: Column) -> bool:
+def is_readable(reader: ValueReader, table: Table, column: Column) -> bool:
     try:
-        values.column(table, (column.name,))
+        reader.column(table, (column.name,))
     except QueryRefused:
         return False
     return True
 
 
-def instance_predicate(values: ValueReader, table: Table, condition: Condition) -> RowPredicate:
-    values.column(table, ("sys_id",))
-    world = values.context.world
-    if not values.knows_table(condition.value):
+def instance_predicate(reader: ValueReader, table: Table, condition: Condition) -> RowPredicate:
+    reader.column(table, ("sys_id",))
+    world = reader.context.world
+    if not reader.knows_table(condition.value):
         raise QueryRefused
     table_family = world.catalogue.tables[condition.value].family
 
     def predicate(row: Row) -> bool:
-        is_visible = values.value(table, row, ("sys_id",)) is not None
+        is_visible = reader.value(table, row, ("sys_id",)) is not None
         return is_visible and world.own_table(table, row).name in table_family
 
     return predicate

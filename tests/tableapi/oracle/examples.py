@@ -6,14 +6,15 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+from .column_types import NOW
 
-def instant_of(text: str) -> datetime:
+
+def parse_instant(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-NOON = instant_of("2024-05-31 12:00:30")
-# Type of `c`, its value, query, whether it matches; `d` is a second column of that type, see OTHER_VALUES.
 FALSY_VALUES: list[Any] = [{}, [], "", 0, False]
+# Type of `c`, its value, query, whether it matches; `d` is a second column of that type, see OTHER_VALUES.
 OPERATOR_EXAMPLES: list[tuple[str, Any, str, bool]] = [
     *(
         (type_name, "aB", text, True)
@@ -57,24 +58,24 @@ OPERATOR_EXAMPLES: list[tuple[str, Any, str, bool]] = [
     ("boolean", False, "c=0", True),
     ("boolean", False, "cISEMPTY", False),
     ("boolean", None, "c!=true", True),
-    ("datetime", instant_of("2024-05-31 12:00:30.9"), "c=2024-05-31 12:00:30", True),
-    ("datetime", instant_of("2024-05-31 12:00:30.9"), "c>2024-05-31 12:00:30.1", False),
-    ("datetime", NOON, "c=2024-05-31T15:00:30+03:00", True),
-    ("datetime", NOON, "c>2024-05-31", True),
-    ("datetime", instant_of("2024-05-31 23:59:59.999999"), "cON2024-05-31", True),
-    ("datetime", instant_of("2024-06-01"), "cON2024-05-31", False),
+    ("datetime", parse_instant("2024-05-31 12:00:30.9"), "c=2024-05-31 12:00:30", True),
+    ("datetime", parse_instant("2024-05-31 12:00:30.9"), "c>2024-05-31 12:00:30.1", False),
+    ("datetime", NOW, "c=2024-05-31T15:00:30+03:00", True),
+    ("datetime", NOW, "c>2024-05-31", True),
+    ("datetime", parse_instant("2024-05-31 23:59:59.999999"), "cON2024-05-31", True),
+    ("datetime", parse_instant("2024-06-01"), "cON2024-05-31", False),
     ("datetime", None, "cNOTON2024-05-31", True),
-    ("datetime", instant_of("2024-05-31 12:00"), "cONx@2024-05-30@2024-05-31", True),
-    ("datetime", instant_of("2024-12-30"), "cWEEK_IS1", True),
-    ("datetime", instant_of("2024-12-30"), "cYEAR_IS2024", True),
-    ("datetime", instant_of("2024-06-02"), "cDAY_OF_WEEK_IS7", True),
-    ("datetime", NOON, "cHOUR_IS12", True),
-    ("datetime", NOON, "cQUARTER_IS2", True),
-    ("datetime", NOON, "cMONTH_IS6", False),
-    ("datetime", NOON, "cDAY_IS31", True),
-    ("datetime", instant_of("2024-05-31 11:00:30.1"), "cRELATIVEGT@hour@ago@1", True),
-    ("datetime", NOON, "cRELATIVELT@hour@ago@0", False),
-    ("datetime", instant_of("2024-05-31 11:00"), "cRELATIVEEE@hour@ago@1", True),
+    ("datetime", parse_instant("2024-05-31 12:00"), "cONx@2024-05-30@2024-05-31", True),
+    ("datetime", parse_instant("2024-12-30"), "cWEEK_IS1", True),
+    ("datetime", parse_instant("2024-12-30"), "cYEAR_IS2024", True),
+    ("datetime", parse_instant("2024-06-02"), "cDAY_OF_WEEK_IS7", True),
+    ("datetime", NOW, "cHOUR_IS12", True),
+    ("datetime", NOW, "cQUARTER_IS2", True),
+    ("datetime", NOW, "cMONTH_IS6", False),
+    ("datetime", NOW, "cDAY_IS31", True),
+    ("datetime", parse_instant("2024-05-31 11:00:30.1"), "cRELATIVEGT@hour@ago@1", True),
+    ("datetime", NOW, "cRELATIVELT@hour@ago@0", False),
+    ("datetime", parse_instant("2024-05-31 11:00"), "cRELATIVEEE@hour@ago@1", True),
     ("datetime", None, "cRELATIVELE@day@ahead@1", False),
     ("date", date(2024, 5, 31), "c=2024-06-01T01:00:00+02:00", True),
     ("date", date(2024, 5, 31), "c>2024-05-30 23:59:59", True),
@@ -111,14 +112,14 @@ OPERATOR_EXAMPLES: list[tuple[str, Any, str, bool]] = [
 ]
 OTHER_VALUES = {"string": "b", "integer": 1, "decimal": Decimal(1), "date": date(2024, 5, 31)}
 
-# Two types, two values, whether SAMEAS holds; None if it is refused
+# Two types, two values, whether SAMEAS holds; None if it is refused.
 COMPARISON_EXAMPLES: list[tuple[str, str, Any, Any, bool | None]] = [
     ("string", "wysiwyg", "A", "<p>a</p>", True),
     ("string", "text", None, "", True),
     ("choice", "choice", "a", "A", False),
     ("choice", "string", "a", "a", None),
     ("integer", "decimal", 1, Decimal("1.0"), True),
-    ("date", "datetime", date(2024, 5, 31), instant_of("2024-05-31 00:00:00.5"), True),
+    ("date", "datetime", date(2024, 5, 31), parse_instant("2024-05-31 00:00:00.5"), True),
     ("reference", "reference", "a", "A", False),
     ("list", "list", ["a", "b"], ["b", "a"], False),
     ("list", "list", [], None, True),

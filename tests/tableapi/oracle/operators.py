@@ -78,8 +78,8 @@ def value_predicate(
 
 def comparison_predicate(compare: Callable[[Any, Any], bool]) -> Callable[[OperatorUse], ValuePredicate]:
     def build(operator_use: OperatorUse) -> ValuePredicate:
-        expected = operator_use.literal(operator_use.value)
-        return value_predicate(operator_use, lambda value: compare(value, expected))
+        operand = operator_use.literal(operator_use.value)
+        return value_predicate(operator_use, lambda value: compare(value, operand))
 
     return build
 
@@ -88,8 +88,8 @@ def text_predicate(holds: Callable[[str, str], bool]) -> Callable[[OperatorUse],
     """LIKE and similar operators ignore case, even in choices and sys_id, and have no special characters."""
 
     def build(operator_use: OperatorUse) -> ValuePredicate:
-        expected = operator_use.literal(operator_use.value).lower()
-        return value_predicate(operator_use, lambda value: holds(value.lower(), expected))
+        fragment = operator_use.literal(operator_use.value).lower()
+        return value_predicate(operator_use, lambda value: holds(value.lower(), fragment))
 
     return build
 
@@ -111,11 +111,11 @@ def same_as_predicate(operator_use: OperatorUse) -> ValuePredicate:
     ):
         raise QueryRefused
 
-    def predicate(value: Any, other: Any) -> bool:
+    def predicate(value: Any, other_value: Any) -> bool:
         # Empty values are None, so two empty values are the same.
         return bool(
             column_comparison_value(value, operator_use.column)
-            == column_comparison_value(other, operator_use.other_column)
+            == column_comparison_value(other_value, operator_use.other_column)
         )
 
     return predicate
@@ -126,12 +126,10 @@ def column_order_predicate(compare: Callable[[Any, Any], bool]) -> Callable[[Ope
         if family_of(operator_use.column) != family_of(operator_use.other_column):
             raise QueryRefused
 
-        def predicate(value: Any, other: Any) -> bool:
-            own_value, other_value = (
-                column_comparison_value(value, operator_use.column),
-                column_comparison_value(other, operator_use.other_column),
-            )
-            return own_value is not None and other_value is not None and compare(own_value, other_value)
+        def predicate(value: Any, other_value: Any) -> bool:
+            own_operand = column_comparison_value(value, operator_use.column)
+            other_operand = column_comparison_value(other_value, operator_use.other_column)
+            return own_operand is not None and other_operand is not None and compare(own_operand, other_operand)
 
         return predicate
 
@@ -144,9 +142,9 @@ def period_predicate(operator_use: OperatorUse) -> ValuePredicate:
     return value_predicate(operator_use, lambda value: start <= value <= end, exact_value)
 
 
-def date_part_predicate(part: Callable[[Any], int]) -> Callable[[OperatorUse], ValuePredicate]:
+def date_part_predicate(extract_part: Callable[[Any], int]) -> Callable[[OperatorUse], ValuePredicate]:
     return lambda operator_use: value_predicate(
-        operator_use, lambda value: part(value) == operator_use.value, exact_value
+        operator_use, lambda value: extract_part(value) == operator_use.value, exact_value
     )
 
 
@@ -174,8 +172,9 @@ def distance_predicate(is_greater: bool) -> Callable[[OperatorUse], ValuePredica
         if family_of(operator_use.other_column) != "time":
             raise QueryRefused
 
-        def predicate(value: Any, other: Any) -> bool:
-            instant, start = exact_value(value, operator_use.column), exact_value(other, operator_use.other_column)
+        def predicate(value: Any, other_value: Any) -> bool:
+            instant = exact_value(value, operator_use.column)
+            start = exact_value(other_value, operator_use.other_column)
             if instant is None or start is None:
                 return False
             end = shift(start, distance.unit, -distance.count if distance.is_before else distance.count)
@@ -210,7 +209,7 @@ OPERATOR_PREDICATES: dict[str, Callable[[OperatorUse], ValuePredicate]] = {
     ">=": comparison_predicate(operator.ge),
     "<=": comparison_predicate(operator.le),
     "IN": membership_predicate,
-    "LIKE": text_predicate(lambda text, part: part in text),
+    "LIKE": text_predicate(lambda text, fragment: fragment in text),
     "STARTSWITH": text_predicate(str.startswith),
     "ENDSWITH": text_predicate(str.endswith),
     "ISEMPTY": lambda operator_use: (

@@ -59,9 +59,9 @@ def path_strategy(draw: DrawFn, world: World, table: Table, max_hops: int) -> tu
 
 
 @st.composite
-def condition_strategy(draw: DrawFn, world: World, table: Table, hops: int) -> Condition:
+def condition_strategy(draw: DrawFn, world: World, table: Table, max_hops: int) -> Condition:
     """A condition whose operator and value fit the type of its column."""
-    readable_paths = path_strategy(world, table, hops).filter(lambda path: path[1].is_readable)
+    readable_paths = path_strategy(world, table, max_hops).filter(lambda path: path[1].is_readable)
     path, column = draw(readable_paths)
     operator = draw(
         st.sampled_from([operator for operator in OPERATORS.values() if operator.fits(column.compare_as, path)])
@@ -72,12 +72,13 @@ def condition_strategy(draw: DrawFn, world: World, table: Table, hops: int) -> C
     return Condition(path, operator.name, draw(value_strategy(world, table, column, operator)))
 
 
-def condition_for_pair_strategy(world: World, table: Table, pair: tuple[str, str]) -> SearchStrategy[Condition]:
+def condition_for_pair_strategy(
+    world: World, table: Table, operator_type_pair: tuple[str, str]
+) -> SearchStrategy[Condition]:
     """Conditions with one operator on the table's columns of one type."""
-    operator, fitting_columns = (
-        OPERATORS[pair[0]],
-        [column for column in table.columns.values() if column.type == pair[1]],
-    )
+    operator_name, column_type = operator_type_pair
+    operator = OPERATORS[operator_name]
+    fitting_columns = [column for column in table.columns.values() if column.type == column_type]
     if operator.only_path:
         fitting_columns = [table.columns["sys_id"]]
     return st.sampled_from(fitting_columns).flatmap(
@@ -95,7 +96,7 @@ def value_strategy(world: World, table: Table, column: Column, operator: Operato
     times = st.sampled_from(TIME_VALUES)
     # Numbers from whole ranges would match stored values too rarely.
     numbers = (2023, 2024, 2025) if operator.name == "YEAR_IS" else (0, 1, 2, 4, 5, 11, 12, 22, 23, 30, 31, 52)
-    parts = [number for number in numbers if number in operator.numbers]
+    date_parts = [number for number in numbers if number in operator.numbers]
     match operator.kind:
         case ValueKind.NONE:
             return st.just("")
@@ -115,7 +116,7 @@ def value_strategy(world: World, table: Table, column: Column, operator: Operato
         case ValueKind.DAY:
             return times | st.tuples(st.just("label"), times, times).map("@".join)
         case ValueKind.DATE_PART:
-            return st.sampled_from(parts).map(str)
+            return st.sampled_from(date_parts).map(str)
         case ValueKind.RELATIVE:
             return st.tuples(st.just(""), units, st.sampled_from(["ago", "ahead"]), count_strategy).map("@".join)
         case ValueKind.DISTANCE:
@@ -144,15 +145,15 @@ def other_path_strategy(world: World, table: Table, column: Column, operator: Op
 @st.composite
 def query_strategy(draw: DrawFn, world: World, table: Table) -> Query:
     """A query with up to six conditions in any structure and up to two sort keys; one in twelve is invalid."""
-    hops = draw(st.sampled_from([0, 0, 0, 1, 1, 2, 3]))
+    max_hops = draw(st.sampled_from([0, 0, 0, 1, 1, 2, 3]))
     min_size = 0 if draw_rarely(draw, 10) else 1
-    factors = draw(
-        st.lists(condition_strategy(world, table, hops), min_size=min_size, max_size=MAX_CONDITIONS_BY_DEPTH[hops])
-    )
+    conditions = condition_strategy(world, table, max_hops)
+    factors = draw(st.lists(conditions, min_size=min_size, max_size=MAX_CONDITIONS_BY_DEPTH[max_hops]))
     if draw_rarely(draw, 12):
         factors.append(draw(invalid_condition_strategy(world, table)))
-    keys = path_strategy(world, table, hops).filter(lambda path: path[1].type in SORTABLE_TYPES)
-    order = draw(st.lists(st.builds(OrderBy, keys.map(lambda path: path[0]), st.booleans()), max_size=1 + (not hops)))
+    sort_paths = path_strategy(world, table, max_hops).filter(lambda path: path[1].type in SORTABLE_TYPES)
+    sort_keys = st.builds(OrderBy, sort_paths.map(lambda path: path[0]), st.booleans())
+    order = draw(st.lists(sort_keys, max_size=1 + (not max_hops)))
     return Query(draw(group_strategy(factors)), tuple(order))
 
 
@@ -163,8 +164,8 @@ def group_strategy(draw: DrawFn, factors: list[Condition], *, may_nest: bool = T
     remaining_factors = list(factors)
     while remaining_factors:
         size = draw(st.integers(2, 3)) if may_nest and len(remaining_factors) > 2 and draw(st.booleans()) else 1
-        taken_factors, remaining_factors = remaining_factors[:size], remaining_factors[size:]
-        factor = taken_factors[0] if size == 1 else SubQuery(draw(group_strategy(taken_factors, may_nest=False)))
+        nested_factors, remaining_factors = remaining_factors[:size], remaining_factors[size:]
+        factor = nested_factors[0] if size == 1 else SubQuery(draw(group_strategy(nested_factors, may_nest=False)))
         joiner = draw(st.sampled_from(["^", "^", "^OR", "^NQ"])) if groups else "^NQ"
         if joiner == "^NQ":
             groups.append([[factor]])

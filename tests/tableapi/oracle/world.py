@@ -44,7 +44,7 @@ class World:
 class Caller:
     id: str
     role_names: frozenset[str] = frozenset()
-    groups: tuple[str, ...] = ()
+    group_ids: tuple[str, ...] = ()
     role_ids: tuple[str, ...] = ()
 
     @property
@@ -53,7 +53,7 @@ class Caller:
 
     def dynamic_ids(self, name: str) -> tuple[str, ...]:
         """The ids that `me`, `my_groups` or `my_roles` stands for."""
-        return {"me": (self.id,), "my_groups": self.groups, "my_roles": self.role_ids}[name]
+        return {"me": (self.id,), "my_groups": self.group_ids, "my_roles": self.role_ids}[name]
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from .alphabets import (
     USER_IDS,
     Palette,
     draw_rarely,
-    moment,
+    make_moment,
     random_value,
     value_palette,
 )
@@ -46,12 +46,12 @@ LIKELY_TYPES = [*COLUMN_TYPES, "reference", "reference", "string"]
 
 def sys_columns(table: str, root: str, *, is_system: bool) -> dict[str, Column]:
     """The columns that the server writes; a family shares those of its root."""
-    values = dict(SYS_COLUMNS)
+    definitions = dict(SYS_COLUMNS)
     if not is_system:
-        values[OWN_TABLE_COLUMN] = ("reference", TABLE_TABLE)
+        definitions[OWN_TABLE_COLUMN] = ("reference", TABLE_TABLE)
     return {
         name: Column(name, type_, root, name, id=f"{root}_{name}", reference=reference, read_only=True)
-        for name, (type_, reference) in values.items()
+        for name, (type_, reference) in definitions.items()
     }
 
 
@@ -129,7 +129,7 @@ def record_strategy(draw: DrawFn, catalogue: Catalogue) -> dict[str, dict[str, R
         for index, name in enumerate(catalogue.tables)
     }
     random = Random(draw(st.integers(0, 2**32 - 1)))
-    palette = value_palette(random, [sys_id for known_ids in ids.values() for sys_id in known_ids])
+    palette = value_palette(random, [sys_id for table_ids in ids.values() for sys_id in table_ids])
     return {
         name: {sys_id: random_record(random, catalogue, table, sys_id, ids, palette) for sys_id in ids[name]}
         for name, table in catalogue.tables.items()
@@ -137,7 +137,7 @@ def record_strategy(draw: DrawFn, catalogue: Catalogue) -> dict[str, dict[str, R
 
 
 def random_record(
-    random: Random, catalogue: Catalogue, table: Table, sys_id: str, ids: dict[str, list[str]], values: Palette
+    random: Random, catalogue: Catalogue, table: Table, sys_id: str, ids: dict[str, list[str]], palette: Palette
 ) -> Row:
     row = {**generated_values(table, sys_id), "sys_created_by": random.choice(USER_IDS), "sys_updated_by": None}
     for column in table.columns.values():
@@ -149,7 +149,7 @@ def random_record(
         if column.type == "reference" and fitting_ids and random.random() < 0.75:
             row[column.name] = random.choice(fitting_ids)
         else:
-            row[column.name] = random_value(random, column, values)
+            row[column.name] = random_value(random, column, palette)
     return row
 
 
@@ -171,13 +171,13 @@ def rule_set_strategy(draw: DrawFn, world: World) -> tuple[Rule, ...]:
             rules.append(draw(rule_strategy(world, READ, name, "")))
     for _ in range(draw(st.integers(0, 6))):
         table = draw(st.none() | st.sampled_from(list(tables)))
-        names = {
+        column_names = {
             column
-            for known_table in tables.values()
-            for column in known_table.columns
-            if table in (None, known_table.name)
+            for each_table in tables.values()
+            for column in each_table.columns
+            if table in (None, each_table.name)
         }
-        column = draw(st.sampled_from(["", "*"]) | st.sampled_from(sorted(names)))
+        column = draw(st.sampled_from(["", "*"]) | st.sampled_from(sorted(column_names)))
         rules.append(draw(rule_strategy(world, draw(st.sampled_from([READ, READ, READ, *OPERATIONS])), table, column)))
     return tuple(replace(rule, id=f"rule{index}") for index, rule in enumerate(rules))
 
@@ -188,7 +188,7 @@ def rule_strategy(draw: DrawFn, world: World, operation: str, table: str | None,
     condition_kind = draw(st.sampled_from(["open"] * 4 + ["condition"] * 5 + ["invalid"]))
     condition = "nosuch=1" if condition_kind == "invalid" else ""
     if condition_kind == "condition":
-        rule_condition = draw(condition_strategy(world, rule_table, hops=1))
+        rule_condition = draw(condition_strategy(world, rule_table, max_hops=1))
         condition = to_text(Query((Group((Term((rule_condition,)),)),)))
     return Rule(
         id="",
@@ -204,11 +204,10 @@ def rule_strategy(draw: DrawFn, world: World, operation: str, table: str | None,
 
 @st.composite
 def caller_strategy(draw: DrawFn) -> Caller:
-    names = draw(st.sampled_from([(), ("agent",), ("clerk",), ("agent", "clerk"), ("admin",), ("admin", "agent")]))
-    groups = draw(st.lists(st.sampled_from(GROUP_IDS), unique=True))
-    return Caller(
-        draw(st.sampled_from(USER_IDS)), frozenset(names), tuple(groups), tuple(ROLE_IDS[name] for name in names)
-    )
+    role_names = draw(st.sampled_from([(), ("agent",), ("clerk",), ("agent", "clerk"), ("admin",), ("admin", "agent")]))
+    group_ids = draw(st.lists(st.sampled_from(GROUP_IDS), unique=True))
+    role_ids = tuple(ROLE_IDS[name] for name in role_names)
+    return Caller(draw(st.sampled_from(USER_IDS)), frozenset(role_names), tuple(group_ids), role_ids)
 
 
 @st.composite
@@ -234,7 +233,7 @@ def request_case_strategy(draw: DrawFn) -> RequestCase:
     world, caller = draw(world_strategy()), draw(caller_strategy())
     table = draw(st.sampled_from(list(world.catalogue.tables)))
     query = draw(query_strategy(world, world.catalogue.tables[table]))
-    return RequestCase(world, caller, table, to_text(query), moment(caller.id))
+    return RequestCase(world, caller, table, to_text(query), make_moment(caller.id))
 
 
 def full_world() -> World:
@@ -242,8 +241,7 @@ def full_world() -> World:
 
     The second column has the values in another order, so that many combinations occur.
     """
-    names = [(type_, number) for type_ in COLUMN_TYPES for number in (1, 2)]
-    columns = [make_column("alpha", f"{type_}_{number}", type_, "alpha") for type_, number in names]
+    columns = [make_column("alpha", f"{type_}_{number}", type_, "alpha") for type_ in COLUMN_TYPES for number in (1, 2)]
     columns.append(make_column("alpha", "string_3", "string", is_indexed=True))
     open_rule = Rule("rule0", READ, None, "", frozenset())
     parents: dict[str, str | None] = {"alpha": None, "beta": "alpha"}
@@ -271,8 +269,8 @@ def full_world() -> World:
         row = {"sys_created_by": USER_IDS[0], "sys_updated_by": None, **generated_values(table, sys_id)}
         for column in table.columns.values():
             column_values = ["fox", "red Fox", None] if column.name == "string_3" else values[column.type]
-            position = index if column.name.endswith("1") else index * 13 // 3
-            row.setdefault(column.name, column_values[position % len(column_values)])
+            value_index = index if column.name.endswith("1") else index * 13 // 3
+            row.setdefault(column.name, column_values[value_index % len(column_values)])
         rows[table.name][sys_id] = row
     return World(catalogue, rows)
 

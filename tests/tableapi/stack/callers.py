@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from tests.config.shared import SharedServers
+from tests.config.shared_servers import SharedServers
 from tests.config.stack import Stack, eventually
 
 # Starts one component of the product with additional environment variables.
@@ -73,7 +73,7 @@ class ApiCaller:
         assert self.send("POST", "sys_db_column", column).status == 201
         return str(created_record["sys_id"])
 
-    def names(self, table: str) -> list[str]:
+    def list_names(self, table: str) -> list[str]:
         return [record["name"] for record in self.send("GET", f"{table}?sysparm_fields=name").records]
 
 
@@ -96,19 +96,19 @@ def closed_gate(servers: SharedServers) -> Iterator[None]:
         yield
 
 
-def create_write_trigger(sql: psycopg.Connection, table: str, action: str) -> None:
+def create_write_trigger(database: psycopg.Connection, table: str, action: str) -> None:
     """Run this SQL in every later write to the table by any process."""
-    sql.execute(TRIGGER_STATEMENT.format(table=table, action=action))
+    database.execute(TRIGGER_STATEMENT.format(table=table, action=action))
 
 
-def wait_for_blocked_connection(sql: psycopg.Connection, process: str) -> int:
+def wait_for_blocked_connection(database: psycopg.Connection, process: str) -> int:
     """Wait until a connection of this kind of process waits for a lock; returns its process id."""
     query = "SELECT pid FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
-    (pid,) = eventually(lambda: sql.execute(query, [f"servicebase {process}"]).fetchone())
+    (pid,) = eventually(lambda: database.execute(query, [f"servicebase {process}"]).fetchone())
     return int(pid)
 
 
-def wait_for_closed_connection(sql: psycopg.Connection, pid: int) -> None:
+def wait_for_closed_connection(database: psycopg.Connection, pid: int) -> None:
     """Wait until a connection has closed and its transaction is rolled back."""
     query = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
-    eventually(lambda: sql.execute(query, [pid]).fetchone() == (0,))
+    eventually(lambda: database.execute(query, [pid]).fetchone() == (0,))

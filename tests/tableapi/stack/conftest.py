@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from tests.config.shared import SharedServers
+from tests.config.shared_servers import SharedServers
 from tests.config.stack import Stack, environment, free_port, manage
 from tests.tableapi.stack.callers import ApiCaller, ComponentStarter
 
@@ -28,12 +28,12 @@ def start_component(servers: SharedServers, tmp_path_factory: pytest.TempPathFac
     """A function that starts one component with additional environment variables."""
     hosts: list[Stack] = []
 
-    def start_one(component: str, **variables: str) -> Stack:
+    def start(component: str, **variables: str) -> Stack:
         host = Stack(tmp_path_factory.mktemp(component), SVC_DEMO="0", **servers.environ, **variables)
         hosts.append(host)
         return host.start("--only", component)
 
-    yield start_one
+    yield start
     for host in reversed(hosts):
         if host.process.poll() is None:
             host.stop()
@@ -51,7 +51,7 @@ def admin(web: Stack) -> ApiCaller:
 
 
 @pytest.fixture
-def sql(servers: SharedServers) -> Iterator[psycopg.Connection]:
+def database(servers: SharedServers) -> Iterator[psycopg.Connection]:
     """A direct connection to the database, in autocommit mode."""
     with psycopg.connect(servers.postgres.url, autocommit=True) as connection:
         yield connection

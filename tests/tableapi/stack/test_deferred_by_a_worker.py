@@ -4,7 +4,7 @@ import psutil
 import psycopg
 import pytest
 
-from tests.config.shared import SharedServers
+from tests.config.shared_servers import SharedServers
 from tests.config.stack import Stack, eventually
 from tests.tableapi.stack.callers import (
     WAIT_AT_GATE,
@@ -35,7 +35,7 @@ def kill_worker(host: Stack) -> None:
     host.child(" worker ").kill()
 
 
-def test_deferred_record_exists_after_the_worker_ran(worker: Stack, admin: ApiCaller, sql: psycopg.Connection):
+def test_deferred_record_exists_after_the_worker_ran(worker: Stack, admin: ApiCaller, database: psycopg.Connection):
     (created_record,) = admin.send("POST", "plan", {"name": "first"}).records
     path = f"plan/{created_record['sys_id']}"
 
@@ -44,25 +44,25 @@ def test_deferred_record_exists_after_the_worker_ran(worker: Stack, admin: ApiCa
     assert {name: record[name] for name in ("name", "number", "sys_created_by")} == {
         name: created_record[name] for name in ("name", "number", "sys_created_by")
     }
-    assert sql.execute("SELECT count(*) FROM tableapi_deferred_record").fetchone() == (0,)
+    assert database.execute("SELECT count(*) FROM tableapi_deferred_record").fetchone() == (0,)
 
 
 def test_killed_worker_creates_the_record_once(
-    worker: Stack, admin: ApiCaller, servers: SharedServers, sql: psycopg.Connection
+    worker: Stack, admin: ApiCaller, servers: SharedServers, database: psycopg.Connection
 ):
     # Only in the worker, as the request tries the same insert first and rolls it back.
     worker_condition = "current_setting('application_name') = 'servicebase worker'"
-    create_write_trigger(sql, "plan", f"IF {worker_condition} THEN {WAIT_AT_GATE}; END IF")
+    create_write_trigger(database, "plan", f"IF {worker_condition} THEN {WAIT_AT_GATE}; END IF")
     with closed_gate(servers):
         (created_record,) = admin.send("POST", "plan", {"name": "second"}).records
-        blocked_pid = wait_for_blocked_connection(sql, "worker")
+        blocked_pid = wait_for_blocked_connection(database, "worker")
         kill_worker(worker)
-    wait_for_closed_connection(sql, blocked_pid)
+    wait_for_closed_connection(database, blocked_pid)
 
     path = f"plan/{created_record['sys_id']}"
     eventually(lambda: admin.send("GET", path).status == 200)
     (record,) = admin.send("GET", path).records
     assert (record["name"], record["number"], record["sys_version"]) == ("second", created_record["number"], 0)
-    count_query = "SELECT count(*) FROM records.plan WHERE name = 'second'"
-    counts_query = f"SELECT ({count_query}), (SELECT count(*) FROM tableapi_deferred_record)"
-    eventually(lambda: sql.execute(counts_query).fetchone() == (1, 0))
+    record_count_query = "SELECT count(*) FROM records.plan WHERE name = 'second'"
+    counts_query = f"SELECT ({record_count_query}), (SELECT count(*) FROM tableapi_deferred_record)"
+    eventually(lambda: database.execute(counts_query).fetchone() == (1, 0))

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.config.shared import SharedServers
+from tests.config.shared_servers import SharedServers
 from tests.config.stack import Stack, eventually
 from tests.tableapi.stack.callers import (
     WAIT_AT_GATE,
@@ -32,9 +32,9 @@ def order_table(admin: ApiCaller) -> str:
 
 
 @pytest.fixture
-def orders(order_table: str, sql: psycopg.Connection) -> None:
-    sql.execute("DROP TRIGGER IF EXISTS of_test ON records.sales_order")
-    sql.execute("DELETE FROM records.sales_order")
+def empty_order_table(order_table: str, database: psycopg.Connection) -> None:
+    database.execute("DROP TRIGGER IF EXISTS of_test ON records.sales_order")
+    database.execute("DELETE FROM records.sales_order")
 
 
 def send_until_response(admin: ApiCaller, *request: Any) -> ApiResponse:
@@ -46,30 +46,30 @@ def send_until_response(admin: ApiCaller, *request: Any) -> ApiResponse:
         except CONNECTION_ERRORS:
             return None
 
-    result: ApiResponse = eventually(try_to_send)
-    return result
+    response: ApiResponse = eventually(try_to_send)
+    return response
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
 def test_retry_after_the_commit_gets_the_first_response(
-    orders: None, admin: ApiCaller, sql: psycopg.Connection, method: str
+    empty_order_table: None, admin: ApiCaller, database: psycopg.Connection, method: str
 ):  # B54
-    (order_before,) = admin.send("POST", "sales_order", {"name": "old"}).records
-    path = "sales_order" if method == "POST" else f"sales_order/{order_before['sys_id']}"
-    key = {"Idempotency-Key": f"killed-{method}"}
+    (old_order,) = admin.send("POST", "sales_order", {"name": "old"}).records
+    path = "sales_order" if method == "POST" else f"sales_order/{old_order['sys_id']}"
+    key_header = {"Idempotency-Key": f"killed-{method}"}
     request = (method, path, None if method == "DELETE" else {"name": "new"})
     answers_query = "SELECT body::text, status FROM tableapi_idempotent_answer WHERE key = %s"
 
     with pytest.raises(CONNECTION_ERRORS):
-        admin.send(*request, {**key, KILL_HEADER: "1"})
-    body, status = sql.execute(answers_query, list(key.values())).fetchone()  # type: ignore[misc]  # it was committed
-    orders_before = visible_orders(admin)
+        admin.send(*request, {**key_header, KILL_HEADER: "1"})
+    body, status = database.execute(answers_query, list(key_header.values())).fetchone()  # type: ignore[misc]  # it was committed
+    committed_orders = visible_orders(admin)
 
     for _ in range(2):
-        response = send_until_response(admin, *request, key)
+        response = send_until_response(admin, *request, key_header)
         assert (response.content.decode(), response.status) == (body, status)
-    assert visible_orders(admin) == orders_before
-    assert orders_before == {"POST": [("old", 0), ("new", 0)], "PATCH": [("new", 1)], "DELETE": []}[method]
+    assert visible_orders(admin) == committed_orders
+    assert committed_orders == {"POST": [("old", 0), ("new", 0)], "PATCH": [("new", 1)], "DELETE": []}[method]
 
 
 def visible_orders(admin: ApiCaller) -> list[tuple[str, int]]:
@@ -78,26 +78,26 @@ def visible_orders(admin: ApiCaller) -> list[tuple[str, int]]:
 
 
 def test_retry_before_the_commit_creates_the_record(
-    orders: None, web: Stack, admin: ApiCaller, servers: SharedServers, sql: psycopg.Connection
+    empty_order_table: None, web: Stack, admin: ApiCaller, servers: SharedServers, database: psycopg.Connection
 ):  # B54
-    create_write_trigger(sql, "sales_order", WAIT_AT_GATE)
+    create_write_trigger(database, "sales_order", WAIT_AT_GATE)
     with closed_gate(servers):
         request = ("POST", "sales_order", {"name": "new"}, {"Idempotency-Key": "before"})
         client_connection = admin.send_and_disconnect(*request)
-        blocked_pid = wait_for_blocked_connection(sql, "web")
+        blocked_pid = wait_for_blocked_connection(database, "web")
         kill_serving_process(web)
         with pytest.raises(CONNECTION_ERRORS):
             client_connection.getresponse()
         client_connection.close()
-    wait_for_closed_connection(sql, blocked_pid)
+    wait_for_closed_connection(database, blocked_pid)
 
     answers_query = "SELECT count(*) FROM tableapi_idempotent_answer WHERE key = 'before'"
     counts_query = f"SELECT (SELECT count(*) FROM records.sales_order), ({answers_query})"
-    assert sql.execute(counts_query).fetchone() == (0, 0)
+    assert database.execute(counts_query).fetchone() == (0, 0)
     response = send_until_response(admin, *request)
     assert response.status == 201
     assert send_until_response(admin, *request).content == response.content
-    assert sql.execute(counts_query).fetchone() == (1, 1)
+    assert database.execute(counts_query).fetchone() == (1, 1)
 
 
 def kill_serving_process(web: Stack) -> None:

@@ -13,7 +13,7 @@ import pytest
 from config.runtime import unprivileged
 from config.runtime.data_folder import DataFolder
 from config.runtime.embedded_servers import DATABASE, Postgres, postgres_tool
-from tests.config.shared import FAST_OPTIONS, SharedServers
+from tests.config.shared_servers import FAST_OPTIONS, SharedServers
 from tests.config.stack import eventually, manage
 from tests.tableapi.stack.callers import ApiCaller, ComponentStarter
 
@@ -34,8 +34,8 @@ class Standby:
             "--checkpoint=fast", "--no-sync",
         ]  # fmt: skip
         shutil.rmtree(self.folder.postgres, ignore_errors=True)
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert result.returncode == 0, result.stderr
+        backup = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert backup.returncode == 0, backup.stderr
         self.process = subprocess.Popen([*Postgres(self.folder).command(), *FAST_OPTIONS], stderr=subprocess.DEVNULL)
         eventually(self.is_following)
 
@@ -43,9 +43,9 @@ class Standby:
     def url(self) -> str:
         return f"postgresql://{DATABASE}@/{DATABASE}?host={quote(str(self.folder.sockets), safe='')}"
 
-    def query(self, query: str) -> object:
+    def query(self, statement: str) -> object:
         with psycopg.connect(self.url, autocommit=True) as connection:
-            row = connection.execute(query).fetchone()
+            row = connection.execute(statement).fetchone()
             return row[0] if row else None
 
     def is_following(self) -> bool:
@@ -87,39 +87,39 @@ def reader(start_component: ComponentStarter, standby: Standby, admin: ApiCaller
 
 
 @pytest.fixture
-def read_rule(admin: ApiCaller, standby: Standby, reader: ApiCaller, sql: psycopg.Connection) -> Iterator[str]:
+def read_rule(admin: ApiCaller, standby: Standby, reader: ApiCaller, database: psycopg.Connection) -> Iterator[str]:
     """A rule that allows reading notes, and one note. The replica receives both and is then paused."""
-    table = admin.create_table("note")
-    (created_record,) = admin.send("POST", "sys_acl", {"operation": "read", "table": table}).records
+    table_id = admin.create_table("note")
+    (created_record,) = admin.send("POST", "sys_acl", {"operation": "read", "table": table_id}).records
     assert admin.send("POST", "note", {"name": "old"}).status == 201
-    eventually(lambda: seen_names(reader) == ["old"] and is_caught_up(standby, sql))
+    eventually(lambda: visible_names(reader) == ["old"] and is_caught_up(standby, database))
     standby.pause()
     yield created_record["sys_id"]
     if standby.process.poll() is None:
         standby.resume()
     for record in admin.send("GET", "note?sysparm_fields=sys_id").records:
         admin.send("DELETE", f"note/{record['sys_id']}")
-    assert admin.send("DELETE", f"sys_db_table/{table}").status == 200
+    assert admin.send("DELETE", f"sys_db_table/{table_id}").status == 200
 
 
-def is_caught_up(standby: Standby, sql: psycopg.Connection) -> bool:
-    version = "SELECT version FROM tableapi_state"
-    notes = "SELECT count(*) FROM records.note"
-    return all(standby.query(query) == sql.execute(query).fetchone()[0] for query in (version, notes))  # type: ignore[index]
+def is_caught_up(standby: Standby, database: psycopg.Connection) -> bool:
+    version_query = "SELECT version FROM tableapi_state"
+    count_query = "SELECT count(*) FROM records.note"
+    return all(standby.query(query) == database.execute(query).fetchone()[0] for query in (version_query, count_query))  # type: ignore[index]
 
 
-def seen_names(caller: ApiCaller, parameters: str = REPLICA_PARAMETERS) -> list[str] | int:
+def visible_names(caller: ApiCaller, parameters: str = REPLICA_PARAMETERS) -> list[str] | int:
     response = caller.send("GET", f"note?{parameters}")
     return [record["name"] for record in response.records] if response.status == 200 else response.status
 
 
 def test_replica_serves_reads_that_request_it(read_rule: str, admin: ApiCaller, reader: ApiCaller, standby: Standby):
     assert admin.send("POST", "note", {"name": "new"}).status == 201
-    assert seen_names(reader, "sysparm_fields=name") == ["old", "new"]
-    assert seen_names(reader) == ["old"], "the replica is paused"
+    assert visible_names(reader, "sysparm_fields=name") == ["old", "new"]
+    assert visible_names(reader) == ["old"], "the replica is paused"
 
     standby.resume()
-    eventually(lambda: seen_names(reader) == ["old", "new"])
+    eventually(lambda: visible_names(reader) == ["old", "new"])
 
 
 def test_revoked_access_applies_despite_replica_lag(
@@ -128,17 +128,17 @@ def test_revoked_access_applies_despite_replica_lag(
     assert admin.send("PATCH", f"sys_acl/{read_rule}", {"condition": "name=new"}).status == 200
     assert admin.send("POST", "note", {"name": "new"}).status == 201
 
-    assert seen_names(reader) == ["new"], "the primary's rules decide, so its records are returned"
+    assert visible_names(reader) == ["new"], "the primary's rules decide, so its records are returned"
     assert admin.send("DELETE", f"sys_acl/{read_rule}").status == 200
-    assert seen_names(reader) == 404
+    assert visible_names(reader) == 404
 
     standby.resume()
     eventually(lambda: standby.query("SELECT count(*) FROM sys_acl WHERE condition = 'name=new'") == 0)
-    assert seen_names(reader) == 404
+    assert visible_names(reader) == 404
 
 
 def test_new_column_is_read_from_the_primary(
-    read_rule: str, admin: ApiCaller, reader: ApiCaller, sql: psycopg.Connection
+    read_rule: str, admin: ApiCaller, reader: ApiCaller, database: psycopg.Connection
 ):
     (table,) = admin.send("GET", "sys_db_table?sysparm_query=name=note&sysparm_fields=sys_id").records
     column = {"table": table["sys_id"], "name": "colour", "label": "Colour", "type": "string"}
@@ -149,13 +149,13 @@ def test_new_column_is_read_from_the_primary(
 
 
 def test_primary_is_used_after_the_replica_stopped(
-    read_rule: str, admin: ApiCaller, reader: ApiCaller, standby: Standby, sql: psycopg.Connection
+    read_rule: str, admin: ApiCaller, reader: ApiCaller, standby: Standby, database: psycopg.Connection
 ):
     """This must be the last test, as the replica is not restarted."""
     standby.resume()
-    eventually(lambda: is_caught_up(standby, sql) and seen_names(reader) == ["old"])
+    eventually(lambda: is_caught_up(standby, database) and visible_names(reader) == ["old"])
     standby.end()
     for _ in range(3):
-        assert seen_names(reader) == ["old"]
+        assert visible_names(reader) == ["old"]
     assert admin.send("POST", "note", {"name": "new"}).status == 201
-    assert seen_names(reader) == ["old", "new"]
+    assert visible_names(reader) == ["old", "new"]

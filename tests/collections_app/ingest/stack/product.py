@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import psycopg
 import pytest
 
-from tests.config.shared import SharedServers
+from tests.config.shared_servers import SharedServers
 from tests.config.stack import Stack, StackResponse, environment, eventually, free_port, manage
 
 CONNECTION_ERRORS = (http.client.HTTPException, OSError)
@@ -41,23 +41,23 @@ class Product:
         return self.call("POST", "load_text_to_collection", body, collection_name="manuals")
 
     @contextmanager
-    def sql(self) -> Iterator[psycopg.Connection[Any]]:
-        """A direct connection to the database."""
+    def connect_to_database(self) -> Iterator[psycopg.Connection[Any]]:
+        """Opens a direct connection to the database."""
         with psycopg.connect(self.servers.postgres.url, autocommit=True) as connection:
             yield connection
 
-    def rows(self, query: str, *values: Any) -> list[Any]:
-        with self.sql() as connection:
-            return connection.execute(query, values).fetchall()
+    def fetch_rows(self, query: str, *parameters: Any) -> list[Any]:
+        with self.connect_to_database() as connection:
+            return connection.execute(query, parameters).fetchall()
 
-    def chunks(self, doc_id: str) -> list[Any]:
-        return self.rows(CHUNKS_QUERY, doc_id)
+    def fetch_chunks(self, doc_id: str) -> list[Any]:
+        return self.fetch_rows(CHUNKS_QUERY, doc_id)
 
     def wait_until_done(self, timeout_s: float = 120.0) -> None:
-        eventually(lambda: self.rows(UNFINISHED) == [(0,)], timeout_s)
+        eventually(lambda: self.fetch_rows(UNFINISHED) == [(0,)], timeout_s)
 
     def expire_leases(self) -> None:
-        self.rows("UPDATE document_version SET lease_until = now() WHERE lease_until IS NOT NULL RETURNING 1")
+        self.fetch_rows("UPDATE document_version SET lease_until = now() WHERE lease_until IS NOT NULL RETURNING 1")
 
     def kill_workers(self) -> None:
         self.worker.kill(" worker ")
@@ -67,14 +67,14 @@ class Product:
 def running_product(servers: SharedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     """Web, worker and beat on a running PostgreSQL."""
     servers.start_valkey()
-    hosts: list[Stack] = []
+    stacks: list[Stack] = []
     try:
         first_environment = environment(tmp_path_factory.mktemp("first"), free_port(), SVC_DEMO="0", **servers.environ)
         preparation = manage("prepare", env=first_environment)
         assert preparation.returncode == 0, preparation.stderr
-        for part in ("web", "worker", "beat"):
-            hosts.append(Stack(tmp_path_factory.mktemp(part), SVC_DEMO="0", **servers.environ).start("--only", part))
-        web_stack, worker_stack, beat_stack = hosts
+        for name in ("web", "worker", "beat"):
+            stacks.append(Stack(tmp_path_factory.mktemp(name), SVC_DEMO="0", **servers.environ).start("--only", name))
+        web_stack, worker_stack, beat_stack = stacks
         web_stack.wait_until_up()
         worker_stack.wait_for("ready")
         beat_stack.wait_for("beat_leads")
@@ -82,8 +82,8 @@ def running_product(servers: SharedServers, tmp_path_factory: pytest.TempPathFac
             servers, web_stack, worker_stack, manage("key", "admin", "test", env=web_stack.env).stdout.strip()
         )
     finally:
-        for host in reversed(hosts):
-            if host.process.poll() is None:
-                host.stop()
-            host.end()
+        for stack in reversed(stacks):
+            if stack.process.poll() is None:
+                stack.stop()
+            stack.end()
         servers.end()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.collections_app.ingest.stack.product import Product
 from tests.collections_app.ingest.stack.test_outages import load_until
-from tests.config.shared import SharedServers
+from tests.config.shared_servers import SharedServers
 from tests.config.stack import environment, eventually, free_port, manage
 
 pytestmark = pytest.mark.stack
@@ -37,7 +37,7 @@ def test_backup_during_loads_is_consistent(product: Product, tmp_path: Path):  #
     load_thread.start()
     try:
         eventually(lambda: len(acknowledged_ids) >= 4)
-        ids_before = list(acknowledged_ids)
+        ids_before_backup = list(acknowledged_ids)
         backup = manage("backup", str(tmp_path / "saved"), env=product.web.env)
     finally:
         is_over.set()
@@ -48,11 +48,11 @@ def test_backup_during_loads_is_consistent(product: Product, tmp_path: Path):  #
 
     restored_servers = SharedServers(tmp_path / "fresh").start_postgres()
     try:
-        with psycopg.connect(restored_servers.postgres.url) as link:
-            inconsistent_rows: list[Any] = link.execute(INCONSISTENCY_QUERY).fetchall()
-            restored_ids = {doc_id for (doc_id,) in link.execute("SELECT doc_id FROM document").fetchall()}
-            is_counted = link.execute(COUNTS_QUERY).fetchone()
+        with psycopg.connect(restored_servers.postgres.url) as connection:
+            inconsistent_rows: list[Any] = connection.execute(INCONSISTENCY_QUERY).fetchall()
+            restored_ids = {doc_id for (doc_id,) in connection.execute("SELECT doc_id FROM document").fetchall()}
+            are_counts_correct = connection.execute(COUNTS_QUERY).fetchone()
     finally:
         restored_servers.end()
-    assert (inconsistent_rows, is_counted) == ([], (True,))
-    assert set(ids_before) <= restored_ids
+    assert (inconsistent_rows, are_counts_correct) == ([], (True,))
+    assert set(ids_before_backup) <= restored_ids

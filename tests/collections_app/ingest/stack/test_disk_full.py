@@ -9,7 +9,7 @@ import pytest
 
 from tests.collections_app.ingest.stack.product import CONNECTION_ERRORS, Product, running_product
 from tests.collections_app.ingest.world import sample_text
-from tests.config.shared import SharedServers
+from tests.config.shared_servers import SharedServers
 from tests.config.stack import eventually
 
 pytestmark = [pytest.mark.stack, pytest.mark.nightly]
@@ -34,8 +34,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def product(small_disk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     with running_product(
         SharedServers(small_disk / "shared").start_postgres(*POSTGRES_OPTIONS), tmp_path_factory
-    ) as result:
-        yield result
+    ) as product:
+        yield product
 
 
 def load_until_full(product: Product, content: str) -> tuple[list[str], list[int]]:
@@ -61,7 +61,7 @@ def load_until_full(product: Product, content: str) -> tuple[list[str], list[int
 def test_no_acknowledged_load_is_lost_and_work_continues_when_there_is_space(product: Product, small_disk: Path):  # C39
     content = sample_text(2000)
     assert product.load("undisturbed", content, wait=True).status == 201
-    chunks_before = product.chunks("undisturbed")
+    expected_chunks = product.fetch_chunks("undisturbed")
     acknowledged_ids, refused_statuses = load_until_full(product, content)
     assert len(acknowledged_ids) > 20 and set(refused_statuses) <= {503, 507} and len(refused_statuses) == MIN_REFUSALS
     assert product.web.get("/healthz") == 200
@@ -72,7 +72,7 @@ def test_no_acknowledged_load_is_lost_and_work_continues_when_there_is_space(pro
         product.servers.start_postgres(*POSTGRES_OPTIONS)
     eventually(lambda: product.load("afterwards", content, wait=True).status in (200, 201))
     product.wait_until_done(timeout_s=300)
-    assert product.rows("SELECT DISTINCT state FROM document_version") == [("ready",)]
-    assert all(product.chunks(doc_id) == chunks_before for doc_id in acknowledged_ids)
-    stored_ids = {doc_id for (doc_id,) in product.rows("SELECT doc_id FROM document")}
+    assert product.fetch_rows("SELECT DISTINCT state FROM document_version") == [("ready",)]
+    assert all(product.fetch_chunks(doc_id) == expected_chunks for doc_id in acknowledged_ids)
+    stored_ids = {doc_id for (doc_id,) in product.fetch_rows("SELECT doc_id FROM document")}
     assert stored_ids == {"undisturbed", "afterwards", *acknowledged_ids}, "a refused load left rows"

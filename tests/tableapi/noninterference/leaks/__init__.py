@@ -1,10 +1,10 @@
 """Leaks that can be switched on, each with its abuse cases. The tests must detect all of them.
 
-switch             the list of leaks
-columns, records   what reads may show
+switch             registers leaks and switches them on
+columns, records   reads that show too much
 names              hidden columns that differ from missing ones
-writes             what writes may reveal and change
-state              stored responses, deferred records, the deletion log
+writes             writes that reveal or change too much
+state              leaks through stored responses, deferred records and the deletion log
 """
 
 from tests.tableapi.noninterference.leaks import columns, names, records, state, writes

@@ -109,11 +109,11 @@ def unguarded_steps(scope: Any, path: ResolvedPath) -> tuple[PathStep, ...]:
 @leak("B20")
 def etag_covers_every_column(stack: ExitStack) -> None:
     def read_record_with_full_etag(original: Any, caller: Any, table: str, sys_id: str, raw: Any) -> Any:
-        result = original(caller, table, sys_id, raw)
+        record_result = original(caller, table, sys_id, raw)
         with connection.cursor() as cursor:
             cursor.execute(f'SELECT t::text FROM records."{table}" t WHERE sys_id = %s', [sys_id])
-            text = cursor.fetchone()[0]
-        return replace(result, version=int(hashlib.sha256(text.encode()).hexdigest()[:6], 16))
+            row_text = cursor.fetchone()[0]
+        return replace(record_result, version=int(hashlib.sha256(row_text.encode()).hexdigest()[:6], 16))
 
     replace_function(stack, pipeline, "read_record", read_record_with_full_etag)
 
@@ -121,8 +121,8 @@ def etag_covers_every_column(stack: ExitStack) -> None:
 @leak("B18")
 def hidden_value_is_cast_to_a_number(stack: ExitStack) -> None:
     def cast_every_name(original: Any, context: Any, table: str, request: Any) -> Any:
-        root = catalogue_loader.cached_catalogue().tables[table].lineage[-1]
-        statement = f"SELECT max(CASE WHEN name = 'b' THEN name::integer END) FROM records.\"{root}\""
+        root_table = catalogue_loader.cached_catalogue().tables[table].lineage[-1]
+        statement = f"SELECT max(CASE WHEN name = 'b' THEN name::integer END) FROM records.\"{root_table}\""
         try:
             with transaction.atomic(), connection.cursor() as cursor:
                 cursor.execute(statement)
@@ -135,10 +135,10 @@ def hidden_value_is_cast_to_a_number(stack: ExitStack) -> None:
 
 @leak("B28")
 def secret_is_read_like_any_text(stack: ExitStack) -> None:
-    def column(original: Any, self: CallerView, table: Table, name: str) -> Any:
+    def find_any_column(original: Any, self: CallerView, table: Table, name: str) -> Any:
         column = table.columns.get(name)
         if column is not None and not column.is_readable:
             return column, self.permissions.column_decision(READ, table, column)
         return original(self, table, name)
 
-    replace_function(stack, CallerView, "column", column)
+    replace_function(stack, CallerView, "column", find_any_column)

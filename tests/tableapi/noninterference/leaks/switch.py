@@ -47,10 +47,10 @@ def replace_function(stack: ExitStack, owner: Any, name: str, replacement: Calla
     """Replace a function. The replacement is called with the original function and its arguments."""
     original = getattr(owner, name)
 
-    def call_wrapped(*args: Any, **kwargs: Any) -> Any:
+    def call_replacement(*args: Any, **kwargs: Any) -> Any:
         return replacement(original, *args, **kwargs)
 
-    stack.enter_context(patch.object(owner, name, call_wrapped))
+    stack.enter_context(patch.object(owner, name, call_replacement))
 
 
 def with_full_scope(original: Any, scope: Any, *args: Any, **kwargs: Any) -> Any:

@@ -10,7 +10,7 @@ from tests.providers.real import RealProvider, Visitor
 HTML_HEADERS = {"Accept": "text/html"}
 
 
-class Journey:
+class Browser:
     """The browser of one user, with the cookies of product and provider."""
 
     def __init__(self, provider: RealProvider) -> None:
@@ -24,20 +24,20 @@ class Journey:
         return str(response["Location"])
 
     def return_to(self, url: str) -> Any:
-        parts = urlsplit(url)
-        assert parts.netloc == "testserver", url
-        if not parts.fragment:
-            return self.client.get(f"{parts.path}?{parts.query}", headers=HTML_HEADERS)
-        page = self.client.get(parts.path, headers=HTML_HEADERS)
+        parsed_url = urlsplit(url)
+        assert parsed_url.netloc == "testserver", url
+        if not parsed_url.fragment:
+            return self.client.get(f"{parsed_url.path}?{parsed_url.query}", headers=HTML_HEADERS)
+        page = self.client.get(parsed_url.path, headers=HTML_HEADERS)
         assert page.status_code == 200, page
-        form = {name: value for name, value in parse_qsl(parts.fragment) if name in page.context["names"]}
-        return self.client.post(parts.path, form, headers=HTML_HEADERS)
+        form = {name: value for name, value in parse_qsl(parsed_url.fragment) if name in page.context["names"]}
+        return self.client.post(parsed_url.path, form, headers=HTML_HEADERS)
 
     def sign_in(self, login: str, **parameters: str) -> Any:
         return self.return_to(self.visitor.sign_in(self.start(**parameters), login))
 
     def sign_out(self) -> Any:
-        """Signs out of product and provider; returns the response to the redirect back."""
+        """Signs out of product and provider; returns the response after the redirect back to the product."""
         page = self.client.post("/logout/", headers=HTML_HEADERS)
         assert page.status_code == 200, page
         return self.return_to(self.visitor.sign_out(page.context["url"], dict(page.context["fields"])))

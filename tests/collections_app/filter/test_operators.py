@@ -81,33 +81,33 @@ OPERATOR_NAMES = [name for name in OPERATORS if name not in RECORD_OPERATORS]
 
 
 @st.composite
-def conditions(draw: Any, name: str) -> str:
+def conditions(draw: Any, operator_name: str) -> str:
     path = draw(st.sampled_from([*typed_fields, *(QUOTED_PATHS.get(known_path, known_path) for known_path in PATHS)]))
-    value = draw(OPERAND_STRATEGIES[OPERATORS[name].kind])
-    return f"{path}{name}{{{value}}}" if value else f"{path}{name}"
+    value = draw(OPERAND_STRATEGIES[OPERATORS[operator_name].kind])
+    return f"{path}{operator_name}{{{value}}}" if value else f"{path}{operator_name}"
 
 
-def matching_numbers(text: str, documents: list[Any]) -> list[int] | None:
+def matching_numbers(filter_text: str, documents: list[Any]) -> list[int] | None:
     """The numbers of the documents that match according to the SQL, or None if the filter is refused."""
     try:
-        condition, values = parse_filter(text, MOMENT).sql("one.metadata")
+        condition, parameters = parse_filter(filter_text, MOMENT).sql("document.metadata")
     except QueryError:
         return None
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT one.number - 1 FROM unnest(%s::jsonb[]) WITH ORDINALITY AS one (metadata, number)"
-            f" WHERE {condition} ORDER BY one.number",
-            [[json.dumps(metadata) for metadata in documents], *values],
+            "SELECT document.number - 1 FROM unnest(%s::jsonb[]) WITH ORDINALITY AS document (metadata, number)"
+            f" WHERE {condition} ORDER BY document.number",
+            [[json.dumps(metadata) for metadata in documents], *parameters],
         )
         return [number for (number,) in cursor.fetchall()]
 
 
-def check_sql_matches_evaluator(text: str, documents: list[Any]) -> list[int] | None:
-    numbers = matching_numbers(text, documents)
+def check_sql_matches_evaluator(filter_text: str, documents: list[Any]) -> list[int] | None:
+    numbers = matching_numbers(filter_text, documents)
     if numbers is not None:
-        query = parse(text, METADATA)
+        query = parse(filter_text, METADATA)
         expected = [number for number, metadata in enumerate(documents) if filter_holds(query.groups, metadata)]
-        assert numbers == expected, (text, [documents[number] for number in {*numbers} ^ {*expected}])
+        assert numbers == expected, (filter_text, [documents[number] for number in {*numbers} ^ {*expected}])
     return numbers
 
 
@@ -119,18 +119,18 @@ def check_every_operator(draws: int, examples: int) -> None:
         max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), database=None, phases=PHASES
     )
     @given(st.lists(metadata_objects, min_size=8, max_size=16), texts_strategy)
-    def check_law(documents: list[Any], drawn_texts: Any) -> None:
+    def check_operators(documents: list[Any], operator_texts: Any) -> None:
         for metadata in documents:
             validation.validate_metadata(metadata)
-        for texts, name in zip(drawn_texts, OPERATOR_NAMES, strict=True):
+        for texts, name in zip(operator_texts, OPERATOR_NAMES, strict=True):
             for text in texts:
                 numbers = check_sql_matches_evaluator(text, documents)
                 negation = OPERATORS[name].complement
                 if numbers is not None and negation:
-                    negated = matching_numbers(text.replace(name, negation, 1), documents)
-                    assert negated is not None and sorted(numbers + negated) == list(range(len(documents))), text
+                    complement = matching_numbers(text.replace(name, negation, 1), documents)
+                    assert complement is not None and sorted(numbers + complement) == list(range(len(documents))), text
 
-    check_law()
+    check_operators()
 
 
 def test_operator_and_negation_are_complementary() -> None:
@@ -151,8 +151,8 @@ def test_operator_and_negation_are_complementary_for_many_values() -> None:
         max_size=5,
     ),
 )
-def test_conditions_combine_as_specified(documents: list[Any], parts: list[tuple[str, str]]) -> None:
-    text = "".join([conjunction + condition for conjunction, condition in parts])[len(parts[0][0]) :]
+def test_conditions_combine_as_specified(documents: list[Any], terms: list[tuple[str, str]]) -> None:
+    text = "".join([conjunction + condition for conjunction, condition in terms])[len(terms[0][0]) :]
     check_sql_matches_evaluator(text, documents)
-    last_conjunction, last_condition = parts[-1]
+    last_conjunction, last_condition = terms[-1]
     check_sql_matches_evaluator(f"({text}){last_conjunction.replace('NQ', 'OR')}{last_condition}", documents)

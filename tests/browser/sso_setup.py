@@ -54,9 +54,9 @@ class Certificates:
 class SecureStack(Stack):
     """A running product that uses https and trusts the authority of the tests."""
 
-    def __init__(self, data: Path, certificates: Certificates) -> None:
+    def __init__(self, data_folder: Path, certificates: Certificates) -> None:
         super().__init__(
-            data,
+            data_folder,
             SVC_TLS_CERT=str(certificates.certificate),
             SVC_TLS_KEY=str(certificates.key),
             SVC_CA_BUNDLE=str(certificates.ca),
@@ -88,7 +88,7 @@ class SsoSetup:
     def connect(self, realm: str = "main", **columns: Any) -> None:
         """Creates an active connection and deletes all others."""
         self.disconnect()
-        values = {
+        payload = {
             "name": "Company account",
             "url_idp": self.provider.url,
             "realm": realm,
@@ -100,9 +100,9 @@ class SsoSetup:
             "user_field": "email",
             **columns,
         }
-        if values["authorization_type"] == "code":
-            values["client_secret"] = CLIENT_SECRET
-        self._send("POST", "", values)
+        if payload["authorization_type"] == "code":
+            payload["client_secret"] = CLIENT_SECRET
+        self._send("POST", "", payload)
 
     def disconnect(self) -> None:
         for record in self.connections():
@@ -130,10 +130,10 @@ class SsoSetup:
 class SsoVisitor:
     """A user with their own browser window, which may only open pages of the product and the provider."""
 
-    def __init__(self, browser: Browser, product: str, provider: str) -> None:
-        self.context = browser.new_context(viewport={"width": 1280, "height": 850}, base_url=product)
+    def __init__(self, browser: Browser, product_url: str, provider_url: str) -> None:
+        self.context = browser.new_context(viewport={"width": 1280, "height": 850}, base_url=product_url)
         self.page: Page = self.context.new_page()
-        self.product, self.provider = product, provider
+        self.product_url, self.provider_url = product_url, provider_url
         self.problems: list[str] = []
         self.requested_urls: list[str] = []
         self.page.on("console", self._record_console_error)
@@ -146,17 +146,17 @@ class SsoVisitor:
 
     def _record_request(self, url: str) -> None:
         self.requested_urls.append(url)
-        if not url.startswith((self.product, self.provider, "data:", "blob:")):
+        if not url.startswith((self.product_url, self.provider_url, "data:", "blob:")):
             self.problems.append(f"request to another host: {url}")
 
     def sign_in(self, login: str, password: str = PASSWORD) -> "SsoVisitor":
         """Signs in with the form of the provider."""
         self.page.goto("/")
-        self.page.wait_for_url(f"{self.provider}/**")
+        self.page.wait_for_url(f"{self.provider_url}/**")
         self.page.get_by_label("Login").fill(login)
         self.page.get_by_label("Password").fill(password)
         self.page.get_by_role("button", name="Continue").click()
-        self.page.wait_for_url(f"{self.product}/**")
+        self.page.wait_for_url(f"{self.product_url}/**")
         return self
 
     def sign_in_locally(self, login: str, password: str) -> "SsoVisitor":

@@ -51,7 +51,7 @@ class ExpectedDocument:
     is_pending: bool = True
     has_failed: bool = False
 
-    def done(self) -> None:
+    def mark_processed(self) -> None:
         if self.is_pending:
             self.is_pending = False
             self.has_failed = self.newest_content < 0
@@ -79,26 +79,26 @@ class LoadMachine(RuleBasedStateMachine):
     )
     def load(self, name: str, content: int, on_duplicate: str, takes_lease: bool) -> None:
         expected_document = self.documents.get(name)
-        is_same = expected_document is not None and expected_document.newest_content == content
+        is_same_content = expected_document is not None and expected_document.newest_content == content
         try:
             options: dict[str, Any] = {"doc_id": name, "on_duplicate": on_duplicate, "takes_lease": takes_lease}
-            result = store_document(self.collection, **options, **load_options(content))
+            store_result = store_document(self.collection, **options, **load_options(content))
         except Conflict:
             assert expected_document is not None and (
-                on_duplicate == "error" or (on_duplicate == "skip" and not is_same)
+                on_duplicate == "error" or (on_duplicate == "skip" and not is_same_content)
             )
             return
-        assert expected_document is None or on_duplicate == "replace" or (on_duplicate == "skip" and is_same)
-        if expected_document is None or not is_same or expected_document.has_failed:
-            assert not result.is_duplicate
+        assert expected_document is None or on_duplicate == "replace" or (on_duplicate == "skip" and is_same_content)
+        if expected_document is None or not is_same_content or expected_document.has_failed:
+            assert not store_result.is_duplicate
             self.documents[name] = ExpectedDocument(
                 content, expected_document.searched_content if expected_document else None
             )
         else:
-            assert result.is_duplicate
-        if result.lease_token is not None:
-            worker.process_in_request(result)
-            self.documents[name].done()
+            assert store_result.is_duplicate
+        if store_result.lease_token is not None:
+            worker.process_in_request(store_result)
+            self.documents[name].mark_processed()
 
     @rule(name=NAME_STRATEGY)
     def delete(self, name: str) -> None:
@@ -110,13 +110,13 @@ class LoadMachine(RuleBasedStateMachine):
         else:
             assert document is not None
 
-    @rule(steps_done=st.integers(0, 3))
-    def process_some_steps(self, steps_done: int) -> None:
+    @rule(step_count=st.integers(0, 3))
+    def process_some_steps(self, step_count: int) -> None:
         """Resets the attempts, because their limit has its own tests."""
         lease = leases.take_next_lease()
         if lease is None:
             return
-        for _ in range(steps_done):
+        for _ in range(step_count):
             try:
                 version = leases.leased_version(lease.version_id, lease.token)
                 steps.STEPS[version.state](version, 60.0)
@@ -129,7 +129,7 @@ class LoadMachine(RuleBasedStateMachine):
     def process_all(self) -> None:
         process_queue()
         for document in self.documents.values():
-            document.done()
+            document.mark_processed()
 
     @rule()
     def purge(self) -> None:
@@ -153,20 +153,20 @@ class LoadMachine(RuleBasedStateMachine):
     @invariant()
     def searches_match_the_model(self) -> None:
         self.update_finished_documents()
-        values = dict(
+        characters_by_id = dict(
             Version.objects.filter(collection=self.collection, is_searched=True).values_list(
                 "document__doc_id", "characters"
             )
         )
-        expected = {
+        expected_characters = {
             name: len(sample_text(document.searched_content * 2))
             for name, document in self.documents.items()
             if document.searched_content is not None
         }
-        assert {name: characters for name, characters in values.items() if characters > 1} == {
-            name: characters for name, characters in expected.items() if characters
+        assert {name: characters for name, characters in characters_by_id.items() if characters > 1} == {
+            name: characters for name, characters in expected_characters.items() if characters
         }
-        assert set(values) == set(expected)
+        assert set(characters_by_id) == set(expected_characters)
         assert wrong_term_counts(self.collection) == []
 
     def update_finished_documents(self) -> None:
@@ -181,7 +181,7 @@ class LoadMachine(RuleBasedStateMachine):
                     state__in=("ready", "empty"),
                 ).exists()
             ):
-                document.done()
+                document.mark_processed()
 
 
 def run_machine(examples: int, steps_per_example: int) -> None:
@@ -189,7 +189,10 @@ def run_machine(examples: int, steps_per_example: int) -> None:
     run_state_machine_as_test(
         LoadMachine,
         settings=settings(
-            max_examples=examples, stateful_step_count=steps_per_example, deadline=None, suppress_health_check=checks
+            max_examples=examples,
+            stateful_step_count=steps_per_example,
+            deadline=None,
+            suppress_health_check=checks,
         ),
     )
 

@@ -23,23 +23,23 @@ FAST_OPTIONS = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_p
 class SharedServers:
     """Both servers in one data folder. The reaper ends them even if the test run is killed."""
 
-    def __init__(self, root: Path, kind: type[Postgres] = Postgres) -> None:
+    def __init__(self, root: Path, postgres_class: type[Postgres] = Postgres) -> None:
         self.folder = DataFolder(root)
         self.folder.prepare()
-        self.postgres, self.valkey = kind(self.folder), Valkey(self.folder)
+        self.postgres, self.valkey = postgres_class(self.folder), Valkey(self.folder)
         lock = self.folder.lock("up")
-        self.quiet = open(os.devnull, "w")  # noqa: SIM115  (closed in `end`)
-        self.supervisor = Supervisor(lock, out=self.quiet)
+        self.null_output = open(os.devnull, "w")  # noqa: SIM115  (closed in `end`)
+        self.supervisor = Supervisor(lock, out=self.null_output)
         self.children: dict[str, Child] = {}
 
     def start_postgres(self, *options: str) -> "SharedServers":
-        self.postgres.initialise()
+        self.postgres.initialize()
         self._start("postgres", self.postgres, [*self.postgres.command(), *FAST_OPTIONS, *options])
         self.postgres.create_database()
         return self
 
     def start_valkey(self, *options: str) -> "SharedServers":
-        self.valkey.initialise()
+        self.valkey.initialize()
         self._start("valkey", self.valkey, [*self.valkey.command(), *options])
         return self
 
@@ -47,9 +47,9 @@ class SharedServers:
         child = self.children.setdefault(name, Child(name, command, stop_signal=server.stop_signal))
         assert wait_until_ready(server, self.supervisor.start(child)), f"{name} did not start"
 
-    def stop(self, name: str, number: int | None = None) -> None:
+    def stop(self, name: str, signal_number: int | None = None) -> None:
         process = self.process(name)
-        process.send_signal(number or self.children[name].stop_signal)
+        process.send_signal(signal_number or self.children[name].stop_signal)
         process.wait(30)
 
     def process(self, name: str) -> "subprocess.Popen[bytes]":
@@ -70,4 +70,4 @@ class SharedServers:
     def end(self) -> None:
         self.supervisor.stop((("valkey", "postgres"),), lambda name: 10.0)
         self.supervisor.close()
-        self.quiet.close()
+        self.null_output.close()

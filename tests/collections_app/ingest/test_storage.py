@@ -21,9 +21,9 @@ LOAD_OPTIONS: dict[str, Any] = {"metadata": {"type": "guide"}}
 
 def test_load_is_queued_with_its_bytes_size_and_hash(collection: Collection):
     data = bytes(range(256)) * 10_000
-    result = store_document(collection, iter([data[:7], data[7:2_000_000], data[2_000_000:]]), **LOAD_OPTIONS)
+    store_result = store_document(collection, iter([data[:7], data[7:2_000_000], data[2_000_000:]]), **LOAD_OPTIONS)
 
-    version = Version.objects.get(pk=result.version.pk)
+    version = Version.objects.get(pk=store_result.version.pk)
     assert storage.read_content(version) == data
     assert (version.size, version.sha256) == (len(data), sha256(data).hexdigest())
     assert (version.state, version.generation, version.metadata, version.created_by) == (
@@ -32,7 +32,8 @@ def test_load_is_queued_with_its_bytes_size_and_hash(collection: Collection):
         {"type": "guide"},
         "owner",
     )
-    assert (result.is_duplicate, result.lease_token, result.document.newest_id) == (False, None, version.pk)
+    assert not store_result.is_duplicate and store_result.lease_token is None
+    assert store_result.document.newest_id == version.pk
     assert [len(piece) for (piece,) in fetch_rows("SELECT data FROM document_piece ORDER BY number")] == [
         1048576, 1048576, 462848,
     ]  # fmt: skip
@@ -53,7 +54,7 @@ def test_invalid_id_is_refused_and_nothing_is_stored(collection: Collection, doc
 
 
 @pytest.mark.parametrize(
-    ("filename", "expected"),
+    ("filename", "expected_name"),
     [
         ("report.pdf", "report.pdf"),
         ("../../etc/passwd", "passwd"),
@@ -68,8 +69,8 @@ def test_invalid_id_is_refused_and_nothing_is_stored(collection: Collection, doc
         ("n" * 10_000, "n" * 255),
     ],
 )
-def test_file_name_is_cleaned(collection: Collection, filename: str, expected: str):  # C13
-    assert store_document(collection, filename=filename).version.filename == expected
+def test_file_name_is_cleaned(collection: Collection, filename: str, expected_name: str):  # C13
+    assert store_document(collection, filename=filename).version.filename == expected_name
 
 
 class TestDuplicates:
@@ -100,32 +101,39 @@ class TestDuplicates:
     @pytest.mark.parametrize(("on_duplicate", "changes", "doc_id", "outcome"), CASES)
     @pytest.mark.parametrize("is_processed", [False, True])
     def test_repeated_load_has_the_expected_outcome(
-        self, collection: Collection, on_duplicate: str, changes: Any, doc_id: Any, outcome: str, is_processed: bool
+        self,
+        collection: Collection,
+        on_duplicate: str,
+        changes: Any,
+        doc_id: Any,
+        outcome: str,
+        is_processed: bool,
     ):
-        first_document = store_document(collection, b"same", doc_id="same", metadata={"type": "guide", "flag": True})
+        first_result = store_document(collection, b"same", doc_id="same", metadata={"type": "guide", "flag": True})
         if is_processed:
             process_queue()
-        options = {"metadata": {"type": "guide", "flag": True}, "data": b"same", **changes}
+        second_load = {"metadata": {"type": "guide", "flag": True}, "data": b"same", **changes}
         if outcome == "conflict":
             with pytest.raises(Conflict, match="on_duplicate=replace") as exc_info:
-                store_document(collection, doc_id=doc_id, on_duplicate=on_duplicate, **options)
+                store_document(collection, doc_id=doc_id, on_duplicate=on_duplicate, **second_load)
             assert exc_info.value.code == "duplicate"
             assert Version.objects.count() == 1
             return
-        stored_result = store_document(collection, doc_id=doc_id, on_duplicate=on_duplicate, **options)
+        second_result = store_document(collection, doc_id=doc_id, on_duplicate=on_duplicate, **second_load)
         outcomes = {(True, True): "duplicate", (True, False): "generation", (False, False): "document"}
-        assert outcomes[stored_result.document == first_document.document, stored_result.is_duplicate] == outcome
+        assert outcomes[second_result.document == first_result.document, second_result.is_duplicate] == outcome
         if outcome == "generation":
-            assert (stored_result.version.generation, stored_result.document.newest_id) == (2, stored_result.version.pk)
+            assert (second_result.version.generation, second_result.document.newest_id) == (2, second_result.version.pk)
         assert Version.objects.count() == (1 if outcome == "duplicate" else 2)
 
     def test_duplicates_in_other_collections_do_not_count(self, collection: Collection):  # C51
         store_document(collection, b"same", doc_id="same")
         other_collection = make_collection("elsewhere")
         for options in ({}, {"doc_id": "same"}, {"doc_id": "same", "on_duplicate": "error"}):
-            result = store_document(other_collection, b"same" if not options else repr(options).encode(), **options)
-            assert not result.is_duplicate
-            deletion.delete_document(other_collection, result.document.doc_id)
+            data = repr(options).encode() if options else b"same"
+            store_result = store_document(other_collection, data, **options)
+            assert not store_result.is_duplicate
+            deletion.delete_document(other_collection, store_result.document.doc_id)
 
     def test_deleted_document_is_not_a_duplicate(self, collection: Collection, document_loader: DocumentLoader):
         first_version = document_loader("The same.", doc_id="x")
@@ -179,15 +187,15 @@ class TestConcurrency:
 
         def load(_: int) -> tuple[str, bool]:
             try:
-                result = store_document(collection, b"same" * 500_000, doc_id=doc_id)
-                return result.document.id, result.is_duplicate
+                store_result = store_document(collection, b"same" * 500_000, doc_id=doc_id)
+                return store_result.document.id, store_result.is_duplicate
             finally:
                 connections.close_all()
 
         with ThreadPoolExecutor(20) as pool:
-            result = list(pool.map(load, range(20)))
-        assert len({document for document, _ in result}) == 1
-        assert sorted(is_duplicate for _, is_duplicate in result) == [False] + [True] * 19
+            outcomes = list(pool.map(load, range(20)))
+        assert len({document for document, _ in outcomes}) == 1
+        assert sorted(is_duplicate for _, is_duplicate in outcomes) == [False] + [True] * 19
         assert (row_counts()["document"], row_counts()["document_piece"]) == (1, 2)
 
     def test_twenty_replacements_create_twenty_generations(self):
@@ -195,8 +203,8 @@ class TestConcurrency:
 
         def load(number: int) -> int:
             try:
-                result = store_document(collection, b"%d" % number, doc_id="same", on_duplicate="replace")
-                return result.version.generation
+                store_result = store_document(collection, b"%d" % number, doc_id="same", on_duplicate="replace")
+                return store_result.version.generation
             finally:
                 connections.close_all()
 
@@ -208,6 +216,6 @@ class TestConcurrency:
     def test_worker_is_notified_after_the_commit_and_a_lost_broker_is_harmless(self, settings: Any):  # C36
         collection = make_collection("manuals")
         with transaction.atomic():
-            version = store_document(collection, b"a")
+            store_result = store_document(collection, b"a")
         settings.CELERY_BROKER_URL = "redis://127.0.0.1:1"
-        assert Version.objects.get(pk=version.version.pk).state == "queued"
+        assert Version.objects.get(pk=store_result.version.pk).state == "queued"
