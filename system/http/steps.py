@@ -5,6 +5,8 @@ refuses a request raises an error.
 """
 
 import ipaddress
+import os
+import random
 import re
 import uuid
 from functools import cache
@@ -24,6 +26,8 @@ logger = structlog.get_logger("system.http.middleware")
 # Polled by machines, so they are not logged and have no session.
 UNLOGGED_PATHS = ("/healthz", "/readyz", "/metrics", "/static/")
 REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,64}")
+ID_GENERATOR = random.Random()  # noqa: S311  (request IDs are not secret)
+os.register_at_fork(after_in_child=ID_GENERATOR.seed)
 CONTENT_LENGTH_PATTERN = re.compile(r"[0-9]{0,15}")
 
 
@@ -69,7 +73,9 @@ def _is_trusted_proxy(address: str) -> bool:
 def set_request_id(request: HttpRequest) -> str:
     """Set and return the ID of this request for its log lines, response and background tasks."""
     header = request.META.get("HTTP_X_REQUEST_ID", "")
-    request_id = header if REQUEST_ID_PATTERN.fullmatch(header) else str(uuid.uuid4())
+    # Not `uuid4`: while it reads from the system, another thread takes the interpreter lock.
+    new_id = uuid.UUID(int=ID_GENERATOR.getrandbits(128), version=4)
+    request_id = header if REQUEST_ID_PATTERN.fullmatch(header) else str(new_id)
     structlog.contextvars.bind_contextvars(request_id=request_id)
     return request_id
 

@@ -19,7 +19,7 @@ class StorageFormat(Enum):
 
     PLAIN = "the value"
     JSON = "the value as jsonb"
-    HTML = "sanitised HTML, with its plain text in a second column"
+    HTML = "sanitized HTML, with its plain text in a second column"
     HASHED = "a one-way hash"
     ENCRYPTED = "the encrypted text"
 
@@ -55,9 +55,9 @@ class ColumnType:
     compare_as: ComparisonKind
     is_same: Callable[[Any, Any], bool] = operator.eq
     is_sortable: bool = True
-    # SQL for the value in a response, for that value as JSON text, and for its display value.
+    # SQL for the value in a response, for that value as JSON (of type json or text), and for its display value.
     value_sql: str = "{}"
-    json_sql: str = "to_json({})::text"
+    json_sql: str = "to_json({})"
     display_format: DisplayFormat | None = None
     # JSON Schema of the value in a response, and in a body where that differs.
     schema: JsonSchema

@@ -4,6 +4,8 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import groupby
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -18,7 +20,7 @@ from system.http.error_responses import error_response
 from system.http.json_view import JsonView, set_parsed_request
 from system.monitoring import logs
 from system.strict_json import InvalidJson
-from tableapi.read.context import Caller
+from tableapi.read.context import Caller, ReadRun
 
 from .responses import API_PATH
 from .table_views import caller_of, json_body
@@ -36,13 +38,16 @@ RETURNED_HEADERS = ("ETag", "Link", "Location", "Retry-After", "X-Ignored-Fields
 STREAMED_TYPES = re.compile(r"csv|ndjson", re.IGNORECASE)
 ATTACHMENT_PATH = re.compile(rf"{API_PATH}[^/]+/[^/]+/attachments(?P<content>/[^/]+/content)?/?")
 JSON_TYPE = re.compile(r"application/json\s*(;.*)?", re.IGNORECASE)
+RECORD_URL = re.compile(rf"(?P<table>{API_PATH}[^/?]+)/[0-9a-z]{{1,32}}(?P<query>\?.*)?")
+# The number of records that are fetched with one statement, if requests directly after each other read them.
+MAX_READ_RUN = 20
 REQUEST_KEYS = {"id", "method", "url", "headers", "body"}
 
 
 class FailedDependency(ServiceError):
     status = 424
     code = "not_done"
-    message = "Another request of the batch failed, so nothing was written."
+    message = "Another request in the batch failed, so nothing was written."
 
 
 class InnerRequest(HttpRequest):
@@ -126,13 +131,33 @@ def _run_each(request: Request, items: list[Any], is_atomic: bool) -> Iterator[I
     """Run the requests in order. Stops at the first failure if the batch is atomic."""
     size, deadline = 0, time.monotonic() + MAX_BATCH_S
     batch = Batch.of(request)
-    for item in items:
-        is_over_limit = size > MAX_BATCH_RESPONSE_BYTES or time.monotonic() > deadline
-        response = _run_request(batch, item, is_atomic, is_over_limit)
-        size += len(response.content)
-        yield InnerResponse(_id_of(item), response, has_body=not isinstance(item, dict) or item.get("method") != "HEAD")
-        if is_atomic and response.status_code >= 400:
-            return
+    for run, run_items in _runs(items):
+        batch = batch._replace(caller=replace(batch.caller, run=run))
+        for item in run_items:
+            is_over_limit = size > MAX_BATCH_RESPONSE_BYTES or time.monotonic() > deadline
+            response = _run_request(batch, item, is_atomic, is_over_limit)
+            size += len(response.content)
+            has_body = not isinstance(item, dict) or item.get("method") != "HEAD"
+            yield InnerResponse(_id_of(item), response, has_body)
+            if is_atomic and response.status_code >= 400:
+                return
+
+
+def _runs(items: list[Any]) -> Iterator[tuple[ReadRun | None, list[Any]]]:
+    """Divide the requests into runs that read records of one table with the same parameters, and the others."""
+    for key, group in groupby(items, _record_list):
+        same_items = list(group)
+        for start in range(0, len(same_items), MAX_READ_RUN):
+            run_items = same_items[start : start + MAX_READ_RUN]
+            ids = [item["url"].partition("?")[0].rpartition("/")[2] for item in run_items] if key else []
+            yield ReadRun(ids) if len(ids) > 1 else None, run_items
+
+
+def _record_list(item: Any) -> tuple[str, str | None] | None:
+    """Return the URL of the table and the query string of a request that reads a record."""
+    is_read = isinstance(item, dict) and item.get("method") == "GET"
+    match = RECORD_URL.fullmatch(str(item.get("url"))) if is_read else None
+    return (match["table"], match["query"]) if match else None
 
 
 def _run_request(batch: Batch, item: Any, is_atomic: bool, is_over_limit: bool) -> HttpResponse:

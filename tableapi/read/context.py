@@ -1,5 +1,6 @@
 """The caller of a request, and their view of one catalogue."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Any
@@ -8,11 +9,22 @@ from accounts.models import User
 from system.encoded_query import Condition, Moment
 from tableapi.access.caller_view import CallerView, view_for
 from tableapi.catalogue.definitions import Catalogue
+from tableapi.database.statement_runner import ByteRow
+from tableapi.query.read_plan import ReadPlan
 from tableapi.sql.statement_builder import StatementInputs
 
 
 def now() -> datetime:
     return datetime.now(UTC)
+
+
+@dataclass
+class ReadRun:
+    """The ids of records that requests of a batch read one after the other, and their rows after the first read."""
+
+    ids: list[str]
+    plan: ReadPlan | None = None
+    rows: Mapping[str, ByteRow] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -24,6 +36,7 @@ class Caller:
     api_url: str = ""
     now: datetime = field(default_factory=lambda: now())
     time_zone: tzinfo = UTC
+    run: ReadRun | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, user: User, api_url: str = "") -> "Caller":

@@ -5,6 +5,7 @@ cached in the caller's view of the catalogue.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from system import properties
@@ -70,11 +71,30 @@ def fetch_record(context: ReadContext, table: Table, sys_id: str, output: Output
     if not RECORD_ID.fullmatch(sys_id) or not context.view.can_read(table):
         raise record_not_found()
     plan, statement = compile_record(context, table, output)
-    rows = statement_runner.fetch_bytes(statement, context.inputs(sys_id=sys_id))
-    ((version, body),) = statement_runner.strip_version(rows, context.view.catalogue)
+    row = _row_of_run(context, table, sys_id, output, plan)
+    if row is None:
+        rows = statement_runner.fetch_bytes(statement, context.inputs(sys_id=sys_id))
+        ((_, *row),) = statement_runner.strip_version(rows, context.view.catalogue)
+    version, body = row
     if body is None:
         raise record_not_found()
     return record_result(version, body, plan)
+
+
+def _row_of_run(
+    context: ReadContext, table: Table, sys_id: str, output: OutputOptions, plan: ReadPlan
+) -> Sequence[bytes | None] | None:
+    """Return version and JSON of a record that a run of reads in a batch fetches together, or None."""
+    run = context.caller.run
+    if run is None:
+        return None
+    if sys_id in run.ids:
+        ids, run.ids = run.ids, []  # if this fails, the others are fetched one by one
+        _, statement = compile_record(context, table, output, has_many=True)
+        rows = statement_runner.fetch_bytes(statement, context.inputs(sys_ids=ids))
+        rows_by_id = {row[0]: row[1:] for row in statement_runner.strip_version(rows, context.view.catalogue)}
+        run.plan, run.rows = plan, {id_: rows_by_id.get(id_.encode(), (None, None)) for id_ in ids}
+    return run.rows.get(sys_id) if run.plan is plan else None
 
 
 def minimal_output(context: ReadContext, table: Table) -> OutputOptions:
@@ -83,15 +103,17 @@ def minimal_output(context: ReadContext, table: Table) -> OutputOptions:
     return OutputOptions(fields=("sys_id",) if is_visible else ())
 
 
-def compile_record(context: ReadContext, table: Table, output: OutputOptions) -> tuple[ReadPlan, Statement]:
-    """Return the plan and statement for one record, which responses to writes use too."""
+def compile_record(
+    context: ReadContext, table: Table, output: OutputOptions, *, has_many: bool = False
+) -> tuple[ReadPlan, Statement]:
+    """Return the plan and statement for one record, which responses to writes use too, or for many."""
     style = style_of(output)
 
     def compile_() -> tuple[ReadPlan, Statement]:
         plan = read_plan.plan_read(context.view, table, fields=output.fields, view=output.view)
-        return plan, select.record_statement(plan, style)
+        return plan, select.record_statement(plan, style, has_many=has_many)
 
-    return context.view.cached(("record", table.name, output, style), compile_)
+    return context.view.cached(("record", table.name, output, style, has_many), compile_)
 
 
 def record_result(version: bytes | None, body: bytes, plan: ReadPlan) -> RecordResult:

@@ -1,4 +1,4 @@
-"""Compiles read statements: they select a page of ids, then join and format only the records on it. Pure."""
+"""Compiles read statements: they select the records of a page, then format only these. Pure."""
 
 import json
 from collections.abc import Sequence
@@ -105,16 +105,19 @@ def versioned_statement(builder: StatementBuilder, names: str, rows: str) -> Sta
     return Statement(sql, builder.parameters)
 
 
-def record_statement(plan: ReadPlan, style: OutputStyle) -> Statement:
-    """Return one record by its id: catalogue version, record version, JSON."""
+def record_statement(plan: ReadPlan, style: OutputStyle, *, has_many: bool = False) -> Statement:
+    """Return one record by its id, or many by their ids: catalogue version, id, record version, JSON. Two statements,
+    because PostgreSQL would plan a list of one id again for each request."""
     builder = StatementBuilder()
     from_clause = FromClause(builder, plan)
-    id_condition = f"{from_clause.alias.sys_id()} = {builder.input('sys_id', 'varchar')}"
-    where = [id_condition, *from_clause.readable_conditions(plan.records)]
+    sys_id = from_clause.alias.sys_id()
+    ids = f"ANY ({builder.input('sys_ids', 'varchar[]')})" if has_many else builder.input("sys_id", "varchar")
+    where = [f"{sys_id} = {ids}", *from_clause.readable_conditions(plan.records)]
     body = record_json_sql(builder, style, plan.fields, from_clause)
     version = from_clause.value(plan.version) if plan.version else "NULL"
-    record_sql = f"SELECT {version} AS version, {body} AS body FROM {from_clause.sql()} WHERE {' AND '.join(where)}"
-    return versioned_statement(builder, "r.version, r.body", record_sql)
+    columns = f"{sys_id} AS sys_id, {version} AS version, {body} AS body"
+    records = f"SELECT {columns} FROM {from_clause.sql()} WHERE {' AND '.join(where)}"
+    return versioned_statement(builder, "r.sys_id, r.version, r.body", records)
 
 
 def written_record_sql(builder: StatementBuilder, plan: ReadPlan, style: OutputStyle) -> str | None:
@@ -132,27 +135,32 @@ def written_record_sql(builder: StatementBuilder, plan: ReadPlan, style: OutputS
 def page_statement(plan: ReadPlan, style: OutputStyle, page: Page) -> Statement:
     """Return a page in blocks: catalogue version, JSON of the block, sort keys of its last record for the cursor, and
     in the last row whether there are more records."""
-    builder = StatementBuilder()
-    keys = [f"k{number}" for number in range(len(plan.order) + 1)]
-    ids = _page_sql(builder, plan, page, keys)
-    order = order_sql(plan, [f"p.{name}" for name in keys])
+    # Sort keys have names in capitals, because columns have not.
+    builder, keys = StatementBuilder(), [f'"K{number}"' for number in range(len(plan.order) + 1)]
+    page_sql = _page_sql(builder, plan, page, keys)
     from_clause = FromClause(builder, plan)
-    record = record_json_sql(builder, style, plan.fields, from_clause)
-    own_key = f"p.{keys[-1]} = {from_clause.alias.sys_id()}"
-    numbered = f"SELECT *, row_number() OVER (ORDER BY {order}) AS place FROM ({ids}) p"
-    source = f"({numbered}) p JOIN {from_clause.alias.join_sql()} ON {own_key}{from_clause.joins()}"
-    body = _blocks_sql(f"SELECT {record} AS body, p.* FROM {source}", keys, page)
+    alias, record = from_clause.alias, record_json_sql(builder, style, plan.fields, from_clause)
+    if _selects_whole_rows(plan, page):
+        name, source = alias.name, alias.from_sql(f"({page_sql})")
+    else:
+        name, source = "p", f"({page_sql}) p JOIN {alias.join_sql()} ON p.{keys[-1]} = {alias.sys_id()}"
+    key_columns = ", ".join(f"{name}.{key}" for key in keys)
+    # OFFSET 0, so that PostgreSQL formats records before it numbers them, which copies the rows.
+    records = f"SELECT {record} AS body, {key_columns} FROM {source}{from_clause.joins()} OFFSET 0"
+    rows = f"SELECT *, row_number() OVER (ORDER BY {order_sql(plan, keys)}) AS place FROM ({records}) p"
     names = ", ".join(f"r.{name}" for name in ("body", *keys, "has_more"))
-    return versioned_statement(builder, names, body)
+    return versioned_statement(builder, names, _blocks_sql(rows, keys, plan, page))
 
 
-def _blocks_sql(rows: str, keys: list[str], page: Page) -> str:
+def _blocks_sql(rows: str, keys: list[str], plan: ReadPlan, page: Page) -> str:
     """Join the JSON of each block. The first block may be shorter, so that the last one ends with the page. The record
     after the page is in the last block, but only counted."""
     size, count = page.block_size, -(-page.limit // page.block_size)
     place = f"(b.place + {count * size - page.limit})"
     is_last = f"b.place <= {page.limit} AND {place} % {size} = 0"
-    body = f"string_agg(b.body, ',' ORDER BY b.place) FILTER (WHERE b.place <= {page.limit}) AS body"
+    # The rows already have the order of their keys, so that a single block need not be sorted.
+    order = order_sql(plan, [f"b.{name}" for name in keys]) if count == 1 else "b.place"
+    body = f"string_agg(b.body, ',' ORDER BY {order}) FILTER (WHERE b.place <= {page.limit}) AS body"
     last_keys = ", ".join(f"min(b.{name}::text) FILTER (WHERE {is_last}) AS {name}" for name in keys)
     sql = f"SELECT {body}, {last_keys}, max(b.place) > {page.limit} AS has_more FROM ({rows}) b"
     if count == 1:
@@ -212,6 +220,8 @@ def _page_sql(builder: StatementBuilder, plan: ReadPlan, page: Page, names: list
     from_clause = FromClause(builder, plan)
     keys, parts = sort_keys(plan, from_clause), from_clause.conditions(plan)
     selected = ", ".join(f"{sql} AS {name}" for sql, name in zip(keys, names, strict=True))
+    if _selects_whole_rows(plan, page):
+        selected = f"{from_clause.alias.name}.*, {selected}"
     offset = f" OFFSET {builder.input('offset', 'bigint')}" if page.has_offset else ""
     tail = f" ORDER BY {order_sql(plan, keys)} LIMIT {page.limit + 1}{offset}"
     if page.cursor_value_flags is None:
@@ -224,6 +234,12 @@ def _page_sql(builder: StatementBuilder, plan: ReadPlan, page: Page, names: list
     # Each branch is a range of the index, so none reads more than the page.
     selects = [f"(SELECT {selected} FROM {source} WHERE {' AND '.join([*parts, branch])}{tail})" for branch in branches]
     return f"SELECT * FROM ({' UNION ALL '.join(selects)}) u ORDER BY {order_sql(plan, names)} LIMIT {page.limit + 1}"
+
+
+def _selects_whole_rows(plan: ReadPlan, page: Page) -> bool:
+    """Whether a page has all columns, so that its records are not looked up again. Rows that PostgreSQL has to sort or
+    skip are smaller with only the keys."""
+    return _can_use_index(plan) and not page.has_offset
 
 
 def _can_use_index(plan: ReadPlan) -> bool:

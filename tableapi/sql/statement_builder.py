@@ -100,6 +100,10 @@ class StatementBuilder:
     def api_url_parameter(self) -> str:
         return self.shared_parameter("api_url", lambda inputs: inputs.api_url, "text")
 
+    def link_parameter(self, table: str) -> str:
+        """Return the JSON text between the id and its link. As one parameter per table, it is not joined for each."""
+        return self.shared_parameter(f"link {table}", lambda inputs: f'","link":"{inputs.api_url}{table}/', "text")
+
 
 class TableAlias:
     """A table in a FROM clause. The tables of its parents and of its custom columns are joined when their columns are
@@ -110,8 +114,12 @@ class TableAlias:
         self._builder = builder
         self._aliases: dict[str, str] = {table.name: builder.table_alias()}
 
+    @property
+    def name(self) -> str:
+        return self._aliases[self.table.name]
+
     def sys_id(self) -> str:
-        return f"{self._aliases[self.table.name]}.sys_id"
+        return f"{self.name}.sys_id"
 
     def column(self, column: Column, *, is_plain: bool = True) -> str:
         """Return the stored value; for a wysiwyg column its plain text, unless `is_plain` is false."""
@@ -141,13 +149,12 @@ class TableAlias:
 
     def from_sql(self, source: str = "") -> str:
         """Return the SQL for FROM; call it after all columns are used. `source` replaces the table."""
-        own_alias = self._aliases[self.table.name]
-        sql = f"{source or table_identifier(self.table)} {own_alias}"
+        sql = f"{source or table_identifier(self.table)} {self.name}"
         for name, alias in self._aliases.items():
             if name != self.table.name:
                 join = "LEFT JOIN" if self.table.is_system else "JOIN"  # a row of custom columns may be missing
                 joined = custom_identifier(self.table.name) if self.table.is_system else f"records.{quote(name)}"
-                sql += f" {join} {joined} {alias} ON {alias}.sys_id = {own_alias}.sys_id"
+                sql += f" {join} {joined} {alias} ON {alias}.sys_id = {self.sys_id()}"
         return sql
 
     def join_sql(self) -> str:

@@ -58,7 +58,7 @@ def prepare_reader(change: WriteRequest) -> Callable[[str], RecordResult | None]
         rows = statement_runner.fetch_bytes(statement, context.inputs(sys_id=sys_id))
         if not table.is_system:
             statement_runner.strip_version(rows, context.view.catalogue)
-        ((_, version, body),) = rows
+        ((_, _, version, body),) = rows
         return pipeline.record_result(version, body, plan) if body is not None else None
 
     return read

@@ -75,6 +75,7 @@ OTHER_CONSTANTS = {
     "tableapi.catalogue.html.MAX_COPIED_CHARACTERS",
     "config.runtime.supervisor.BLOCK_BYTES",
     "config.runtime.web_server.FIRST_READ_S",
+    "tableapi.http.responses.HASHED_PART",
 }
 
 
@@ -96,7 +97,7 @@ def constant_value(constant: str) -> float:
         return value.total_seconds()
     if isinstance(value, BoundedSemaphore):
         return float(value._initial_value)  # type: ignore[attr-defined]
-    return float(value) * next((factor for ending, factor in UNITS_BY_SUFFIX.items() if ending in constant.upper()), 1)
+    return float(value) * next((factor for suffix, factor in UNITS_BY_SUFFIX.items() if suffix in constant.upper()), 1)
 
 
 def load_constant(constant: str) -> Any:
@@ -132,9 +133,9 @@ def is_numeric_expression(node: ast.expr) -> bool:
             return isinstance(value, int | float) and not isinstance(value, bool)
         case ast.BinOp(left=left, right=right):
             return is_numeric_expression(left) and is_numeric_expression(right)
-        case ast.Call(func=function, args=positional):
+        case ast.Call(func=function, args=arguments):
             name = ast.unparse(function).rsplit(".", 1)[-1]
-            return name == "timedelta" or (name == "BoundedSemaphore" and all(map(is_numeric_expression, positional)))
+            return name == "timedelta" or (name == "BoundedSemaphore" and all(map(is_numeric_expression, arguments)))
         case ast.Dict(values=values):
             return bool(values) and all(map(is_numeric_expression, values))
     return False
@@ -164,13 +165,13 @@ def test_every_limit_of_the_code_is_documented():
 
 
 def test_every_named_variable_exists():
-    variables = {row.metadata["name"] for row in fields(Environment)} | {*secret_names()}
+    variables = {setting.metadata["name"] for setting in fields(Environment)} | {*secret_names()}
 
     assert set(re.findall(r"\bSVC_[A-Z_]*[A-Z]\b", PAGES)) - variables - {"SVC_TLS"} == set()
 
 
 def test_every_named_file_exists():
-    used_names = set(re.findall(r"\bcompose/[\w./-]+\w", PAGES)) | set(re.findall(r"tests/[\w./]+\.py", PAGES))
+    used_paths = set(re.findall(r"\bcompose/[\w./-]+\w", PAGES)) | set(re.findall(r"tests/[\w./]+\.py", PAGES))
 
-    created_files = {name for name in used_names if name.startswith(("compose/secrets", "compose/production.env"))}
-    assert {name for name in used_names - created_files if not (ROOT / name).exists()} == set()
+    created_files = {name for name in used_paths if name.startswith(("compose/secrets", "compose/production.env"))}
+    assert {name for name in used_paths - created_files if not (ROOT / name).exists()} == set()

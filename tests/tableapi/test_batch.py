@@ -7,13 +7,14 @@ import pytest
 from accounts.models import User
 from system.errors import QueryTooSlow
 from tableapi.http import batch_views
-from tableapi.models import Table
+from tableapi.models import Rule, Table
+from tests.tableapi.database_statements import captured_statements
 from tests.tableapi.designs import query_rows
 from tests.tableapi.world import api, data_of, errors_of, field, open_table, record, rule, table
 
 pytestmark = pytest.mark.django_db
-BATCH = "/rest/v1/batch"
-PART = "/rest/v1/table/part"
+BATCH_URL = "/rest/v1/batch"
+PART_URL = "/rest/v1/table/part"
 
 
 @pytest.fixture
@@ -27,10 +28,10 @@ def part(db: Any) -> Table:
 
 
 def send_batch(user: User, *requests: Any, **options: Any) -> list[dict[str, Any]]:
-    return list(data_of(api(user).post(BATCH, {"requests": list(requests), **options})))
+    return list(data_of(api(user).post(BATCH_URL, {"requests": list(requests), **options})))
 
 
-def item(method: str = "GET", url: str = PART, **options: Any) -> dict[str, Any]:
+def item(method: str = "GET", url: str = PART_URL, **options: Any) -> dict[str, Any]:
     return {"id": options.pop("id", "x"), "method": method, "url": url, **options}
 
 
@@ -40,18 +41,48 @@ def statuses(entries: list[dict[str, Any]]) -> list[int]:
 
 def test_responses_are_in_order_and_equal_those_of_single_requests(part: Table, bob: User):
     sys_id = record("part", name="bolt")
-    urls = [f"{PART}/{sys_id}", f"{PART}?sysparm_query=name%3Dbolt&sysparm_count=exact", f"{PART}/0",
-            "/rest/v1/stats/part?sysparm_count=1", f"{PART}?sysparm_query=none=1"]  # fmt: skip
+    urls = [f"{PART_URL}/{sys_id}", f"{PART_URL}?sysparm_query=name%3Dbolt&sysparm_count=exact", f"{PART_URL}/0",
+            "/rest/v1/stats/part?sysparm_count=1", f"{PART_URL}?sysparm_query=none=1"]  # fmt: skip
     entries = send_batch(bob, *(item(url=url, id=number) for number, url in enumerate(urls)))
     assert [entry["id"] for entry in entries] == [0, 1, 2, 3, 4]
     for url, entry in zip(urls, entries, strict=True):
-        single = api(bob).get(url)
-        assert (entry["status"], entry["body"]) == (single.status_code, single.json())
-        assert all(single[name] == value for name, value in entry["headers"].items())
+        single_response = api(bob).get(url)
+        assert (entry["status"], entry["body"]) == (single_response.status_code, single_response.json())
+        assert all(single_response[name] == value for name, value in entry["headers"].items())
     assert entries[0]["headers"].keys() == {"ETag"} and entries[1]["headers"]["X-Total-Count"] == "1"
 
 
-def test_batch_can_write(part: Table, bob: User):
+def test_reads_directly_after_each_other_are_one_statement(part: Table, bob: User):
+    ids = [record("part", name=f"part {number}") for number in range(batch_views.MAX_READ_RUN + 1)]
+    urls = [f"{PART_URL}/{sys_id}" for sys_id in [*ids, "0", ids[0]]]
+    with captured_statements() as statements:
+        entries = send_batch(bob, *(item(url=url) for url in urls), item(url=f"{urls[0]}?sysparm_fields=name"))
+    assert statuses(entries) == [200] * len(ids) + [404, 200, 200]
+    assert [entry["body"]["data"][0]["name"] for entry in entries[: len(ids)]] == [f"part {n}" for n in range(len(ids))]
+    assert entries[-2] == entries[0] and entries[-1]["body"]["data"] == [{"name": "part 0"}]
+    assert sum("records." in statement for statement in statements) == 3
+
+
+def test_reads_see_the_writes_before_them(part: Table, bob: User):
+    url = f"{PART_URL}/{record('part', name='a')}"
+    entries = send_batch(bob, item(url=url), item("PATCH", url, body={"name": "b"}), item(url=url), item("DELETE", url),
+                         item(url=url))  # fmt: skip
+    assert statuses(entries) == [200, 200, 200, 200, 404]
+    assert [entry["body"]["data"][0]["name"] for entry in entries[:3]] == ["a", "b", "b"]
+
+
+def test_unreadable_records_between_readable_ones_are_not_found(part: Table, bob: User, carl: User):
+    ids = [record("part", name=name) for name in ("open", "secret", "open")]
+    Rule.objects.filter(table=part).delete()
+    rule("read", "part", condition="name=open")
+    rule("read", "part", "*")
+    entries = send_batch(carl, *(item(url=f"{PART_URL}/{sys_id}") for sys_id in ids))
+    assert statuses(entries) == [200, 404, 200]
+    (single_entry,) = send_batch(carl, item(url=f"{PART_URL}/{ids[1]}"))
+    assert entries[1] == single_entry
+
+
+def test_batch_can_create_change_and_delete_records(part: Table, bob: User):
     entries = send_batch(
         bob,
         item("POST", body={"name": "a"}),
@@ -66,13 +97,13 @@ def test_batch_can_write(part: Table, bob: User):
     etag = entries[0]["headers"]["ETag"]
     entries = send_batch(
         bob,
-        item("PATCH", f"{PART}/{sys_id}", headers={"If-Match": '"7-x"'}, body={"name": "z"}),
-        item("PATCH", f"{PART}/{sys_id}", headers={"if-match": etag}, body={"name": "A"}),
-        item("GET", f"{PART}/{sys_id}", headers={"If-None-Match": "*"}),
-        item("DELETE", f"{PART}/{sys_id}"),
+        item("PATCH", f"{PART_URL}/{sys_id}", headers={"If-Match": '"7-x"'}, body={"name": "z"}),
+        item("PATCH", f"{PART_URL}/{sys_id}", headers={"if-match": etag}, body={"name": "A"}),
+        item("GET", f"{PART_URL}/{sys_id}", headers={"If-None-Match": "*"}),
+        item("DELETE", f"{PART_URL}/{sys_id}"),
     )
     assert statuses(entries) == [412, 200, 304, 200] and entries[2]["body"] is None
-    (entry,) = send_batch(bob, item("HEAD", f"{PART}?sysparm_count=exact"))
+    (entry,) = send_batch(bob, item("HEAD", f"{PART_URL}?sysparm_count=exact"))
     assert (entry["status"], entry["body"], entry["headers"]["X-Total-Count"]) == (200, None, "3")
 
 
@@ -96,11 +127,11 @@ def test_failed_read_undoes_an_atomic_batch(part: Table, bob: User):
 
 @pytest.mark.parametrize(
     "url",
-    [BATCH, "/rest/v1/auth/login", "/api/me", "/get_relevant_documents", "https://other.example/rest/v1/table/part",
+    [BATCH_URL, "/rest/v1/auth/login", "/api/me", "/get_relevant_documents", "https://other.example/rest/v1/table/part",
      "//other.example/rest/v1/table/part", "rest/v1/table/part", "", None, "/rest/v1/table/../../api/me",
      "/rest/v1/table/pä", "/rest/v1/table/part\n"],
 )  # fmt: skip
-def test_other_urls_are_refused_and_the_batch_continues(part: Table, bob: User, url: Any):
+def test_unsupported_urls_are_refused_and_the_batch_continues(part: Table, bob: User, url: Any):
     entries = send_batch(bob, item(url=url), item())
     assert entries[0]["status"] in (400, 404) and entries[0]["body"]["status"] == "ERROR"
     assert entries[1]["status"] == 200
@@ -119,14 +150,14 @@ def test_other_urls_are_refused_and_the_batch_continues(part: Table, bob: User, 
         item(headers=["x"]),
         item(headers={"Accept": 1}),
         item(headers=[]),
-        {"method": ["GET"], "url": PART},
+        {"method": ["GET"], "url": PART_URL},
     ],
 )
 def test_malformed_requests_are_refused(part: Table, bob: User, malformed_item: Any):
     assert statuses(send_batch(bob, malformed_item, item())) == [400, 200]
 
 
-def test_only_some_headers_are_used(part: Table, bob: User, alice: User):
+def test_credentials_and_idempotency_key_of_an_item_are_ignored(part: Table, bob: User, alice: User):
     rule("read", "part", "quantity", roles=["itil"])
     record("part", name="bolt", quantity=3)
     headers = {
@@ -155,12 +186,12 @@ def test_only_some_headers_are_used(part: Table, bob: User, alice: User):
     ],
 )
 def test_invalid_batches_are_refused(part: Table, bob: User, body: Any):
-    response = api(bob).post(BATCH, body)
+    response = api(bob).post(BATCH_URL, body)
     assert response.status_code == 400 and errors_of(response)
 
 
 def test_credentials_are_required(part: Table):
-    assert api(None).post(BATCH, {"requests": [item()]}).status_code == 401
+    assert api(None).post(BATCH_URL, {"requests": [item()]}).status_code == 401
 
 
 def test_total_size_of_responses_is_limited(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
@@ -170,7 +201,7 @@ def test_total_size_of_responses_is_limited(part: Table, bob: User, monkeypatch:
 
 
 def test_request_with_too_many_parameters_fails_alone(part: Table, bob: User):
-    assert statuses(send_batch(bob, item(url=f"{PART}?{'&'.join(['a=1'] * 2_500)}"), item())) == [413, 200]
+    assert statuses(send_batch(bob, item(url=f"{PART_URL}?{'&'.join(['a=1'] * 2_500)}"), item())) == [413, 200]
 
 
 def test_batch_has_a_time_limit(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
@@ -206,8 +237,8 @@ def test_table_can_be_named_attachments(bob: User, alice: User):
     assert [entry["status"] for entry in entries] == [200, 200, 200]
 
 
-@pytest.mark.parametrize("end", ["", "/"])
-def test_files_are_refused(part: Table, bob: User, end: str):
-    attachments = f"{PART}/{record('part')}/attachments"
-    entries = send_batch(bob, item(url=f"{attachments}/0/content{end}"), item("POST", f"{attachments}{end}", body={}))
+@pytest.mark.parametrize("suffix", ["", "/"])
+def test_attachment_content_and_uploads_are_refused(part: Table, bob: User, suffix: str):
+    files_url = f"{PART_URL}/{record('part')}/attachments"
+    entries = send_batch(bob, item(url=f"{files_url}/0/content{suffix}"), item("POST", f"{files_url}{suffix}", body={}))
     assert statuses(entries) == [400, 400]

@@ -66,9 +66,7 @@ def test_forged_messages_are_harmless(product: Product, expected_rows: list[Any]
         for number, (task, arguments) in enumerate(FORGED_MESSAGES):
             forging_app.send_task(task, args=arguments, retry=False)
             assert product.load(f"forged {number}", sample_text(40)).status == 202
-        forging_app.send_task(
-            "collections_app.tasks.work", args=[object], serializer="pickle", retry=False
-        )
+        forging_app.send_task("collections_app.tasks.work", args=[object], serializer="pickle", retry=False)
     # An invalid message ends the worker, and its supervisor restarts it.
     connect_to_broker(product).lpush(QUEUE_NAME, b"no json")
     assert product.load("forged", sample_text(40)).status == 202

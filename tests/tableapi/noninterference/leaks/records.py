@@ -36,7 +36,7 @@ def read_by_id_ignores_the_rules_of_records(stack: ExitStack) -> None:
         stack,
         select,
         "record_statement",
-        lambda original, plan, style: original(replace(plan, records=ALWAYS), style),
+        lambda original, plan, style, **options: original(replace(plan, records=ALWAYS), style, **options),
     )
 
 
@@ -53,8 +53,8 @@ def hidden_records_are_counted(stack: ExitStack) -> None:
 @leak("B14")
 def or_query_bypasses_the_rules_of_records(stack: ExitStack) -> None:
     def plan_without_record_rules(original: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(*args, **kwargs)
-        return replace(result, records=ALWAYS) if isinstance(result.where, AnyOf) else result
+        plan = original(*args, **kwargs)
+        return replace(plan, records=ALWAYS) if isinstance(plan.where, AnyOf) else plan
 
     replace_function(stack, read_plan, "plan_read", plan_without_record_rules)
 
@@ -93,10 +93,11 @@ def hidden_records_have_a_display_value(stack: ExitStack) -> None:
 @leak("B11")
 def link_is_shown_only_for_an_existing_record(stack: ExitStack) -> None:
     def link_existing_record(original: Any, builder: Any, column: Any, stored_sql: str) -> str:
-        link = str(original(builder, column, stored_sql))
+        link_sql = str(original(builder, column, stored_sql))
         if column.is_sys:
-            return link
-        return f"CASE WHEN EXISTS (SELECT FROM records.{column.reference} WHERE sys_id = {stored_sql}) THEN {link} END"
+            return link_sql
+        exists_sql = f"EXISTS (SELECT FROM records.{column.reference} WHERE sys_id = {stored_sql})"
+        return f"CASE WHEN {exists_sql} THEN {link_sql} END"
 
     replace_function(stack, output_fields, "_link_object_sql", link_existing_record)
 
@@ -110,10 +111,9 @@ def child_records_use_the_rules_of_the_parent_table(stack: ExitStack) -> None:
 @leak("B12")
 def next_page_counts_hidden_records(stack: ExitStack) -> None:
     def count_all_records(original: Any, context: Any, table: str, request: Any) -> Any:
-        result = original(context, table, request)
-        return replace(
-            result, next_page=result.next_page or {"sysparm_cursor": "0"} if row_count(table) > request.limit else {}
-        )
+        list_result = original(context, table, request)
+        next_page = list_result.next_page or {"sysparm_cursor": "0"} if row_count(table) > request.limit else {}
+        return replace(list_result, next_page=next_page)
 
     replace_function(stack, pipeline, "fetch_list", count_all_records)
 
