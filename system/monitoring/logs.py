@@ -1,12 +1,12 @@
 """Logging: JSON lines in production, readable lines in development, without secrets or forged lines."""
 
+import atexit
 import json
 import os
 import re
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
 from functools import cache
 from typing import Any
 
@@ -138,33 +138,54 @@ def logging_config(*, as_json: bool) -> dict[str, Any]:
     }
 
 
-# Long lines are written in parts. Reentrant, because a signal handler can log while its thread holds the lock.
+# Reentrant, because a signal handler can log while its thread holds the lock.
 WRITE_LOCK = threading.RLock()
 os.register_at_fork(after_in_child=lambda: globals().update(WRITE_LOCK=threading.RLock()))
 
-
-# Lines are joined because each write wakes the relay.
-MAX_JOINED_LINES = 20
-_thread_local = threading.local()
+WRITE_INTERVAL_S = 0.1
+MAX_BUFFERED_LINES = 500
 
 
-@contextmanager
-def join_lines() -> Iterator[None]:
-    """Collect the lines of this thread, and write several at a time."""
-    _thread_local.lines = []
-    try:
-        yield
-    finally:
-        lines, _thread_local.lines = _thread_local.lines, None
-        _write(lines)
+class LineBuffer:
+    """Lines that are not written yet. Each write wakes the relay, and another thread takes the interpreter lock, so a
+    web process writes the lines of requests together, a moment later. Other processes write each line at once."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.is_delayed = False
+
+    def start(self) -> None:
+        self.is_delayed = True
+        threading.Thread(target=self._run, name="log lines", daemon=True).start()
+        atexit.register(self.write)
+
+    def stop(self) -> None:
+        self.is_delayed = False
+        self.write()
+
+    def add(self, line: str) -> None:
+        self.lines.append(f"{line}\n")
+        if not self.is_delayed or len(self.lines) >= MAX_BUFFERED_LINES:
+            self.write()
+
+    def write(self) -> None:
+        with WRITE_LOCK:
+            count = len(self.lines)  # other threads may add lines
+            text = "".join(self.lines[:count])
+            del self.lines[:count]
+            try:
+                sys.stderr.write(text)
+            except (OSError, ValueError):
+                pass  # full disk or closed pipe: as in Python's logging, this must not fail the request
+
+    def _run(self) -> None:
+        while self.is_delayed:
+            time.sleep(WRITE_INTERVAL_S)
+            if self.lines:
+                self.write()
 
 
-def _write(lines: list[str]) -> None:
-    with WRITE_LOCK:
-        try:
-            sys.stderr.write("".join(f"{line}\n" for line in lines))
-        except (OSError, ValueError):
-            pass  # full disk or closed pipe: as in Python's logging, this must not fail the request
+line_buffer = LineBuffer()
 
 
 class StderrLogger:
@@ -173,17 +194,14 @@ class StderrLogger:
     def __init__(self, name: str = "") -> None:
         self.name = name
 
-    def write(self, line: str) -> None:
-        lines: list[str] | None = getattr(_thread_local, "lines", None)
-        if lines is None:
-            _write([line])
-            return
-        lines.append(line)
-        if len(lines) >= MAX_JOINED_LINES:
-            _write(lines)
-            lines.clear()
+    def info(self, line: str) -> None:
+        line_buffer.add(line)
 
-    debug = info = warning = error = critical = write
+    def warning(self, line: str) -> None:
+        line_buffer.add(line)
+        line_buffer.write()
+
+    debug, error, critical = info, warning, warning
 
 
 def configure(*, as_json: bool) -> None:

@@ -18,7 +18,6 @@ from system.errors import InvalidParameter, QueryTooSlow, ServiceError, TooLarge
 from system.http import django_request, stateless_requests, steps
 from system.http.error_responses import error_response
 from system.http.json_view import JsonView, set_parsed_request
-from system.monitoring import logs
 from system.strict_json import InvalidJson
 from tableapi.read.context import Caller, ReadRun
 
@@ -90,8 +89,7 @@ class BatchView(JsonView):
 
     def post(self, request: Request) -> HttpResponse:
         items, is_atomic = _parse_batch(request)
-        with logs.join_lines():
-            responses = _run_atomic(request, items) if is_atomic else list(_run_each(request, items, is_atomic=False))
+        responses = _run_atomic(request, items) if is_atomic else list(_run_each(request, items, is_atomic=False))
         body = b",".join(map(_response_json, responses))
         return HttpResponse(b'{"status":"OK","data":[' + body + b"]}", content_type="application/json")
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from config.env import ROOT
 from system.monitoring import logs
+from tests.config.stack import eventually
 
 LogWriter = Callable[..., str]
 
@@ -118,6 +119,37 @@ def test_failed_log_write_is_ignored(client: Client, db, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("sys.stderr", FullDiskFile())
         assert client.get("/login/").status_code == 200
+
+
+def test_web_process_writes_lines_of_requests_together(monkeypatch: pytest.MonkeyPatch):
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    line_buffer, logger = logs.LineBuffer(), logs.StderrLogger()
+    monkeypatch.setattr(logs, "line_buffer", line_buffer)
+    logger.info("at once")
+    line_buffer.is_delayed = True  # without its thread
+    for number in range(logs.MAX_BUFFERED_LINES - 1):
+        logger.info(str(number))
+    assert stream.getvalue() == "at once\n"
+    logger.info("last")
+    assert stream.getvalue().splitlines()[1:] == [*map(str, range(logs.MAX_BUFFERED_LINES - 1)), "last"]
+    logger.info("before")
+    logger.warning("problem")
+    logger.info("after")
+    assert stream.getvalue().splitlines()[-2:] == ["before", "problem"]
+    line_buffer.stop()
+    logger.info("at the end")
+    assert stream.getvalue().splitlines()[-2:] == ["after", "at the end"]
+
+
+def test_buffered_lines_are_written_after_a_moment(capfd: pytest.CaptureFixture[str]):
+    line_buffer = logs.LineBuffer()
+    line_buffer.start()
+    try:
+        line_buffer.add("line")
+        assert eventually(lambda: capfd.readouterr().err == "line\n")
+    finally:
+        line_buffer.stop()
 
 
 def test_long_lines_of_several_threads_do_not_mix():
