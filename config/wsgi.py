@@ -21,6 +21,7 @@ from django.utils.http import parse_header_parameters
 
 from config.env import secret_names
 from system.http.gateway import Gateway
+from system.monitoring.logs import line_buffer as line_buffer
 from system.process_cache import WeightedCache
 
 # No view accepts this type, so the response is 415.

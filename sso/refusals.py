@@ -34,8 +34,8 @@ class Refusal(Enum):
     )  # fmt: skip
     STATE_UNKNOWN = (
         400, f"This sign-in has expired or was started in another browser. {SIGN_IN_AGAIN}",
-        "Sign in again at the host of the Redirect URI. If one user sees this often for no apparent reason, somebody "
-        "may be sending them crafted links.",
+        "Open the service under the host name in the Redirect URI and sign in again. If one user sees this often for "
+        "no apparent reason, somebody may be sending them crafted links.",
     )  # fmt: skip
     STATE_EXPIRED = 400, f"This sign-in took longer than ten minutes. {SIGN_IN_AGAIN}", "Sign in again."
     ISSUER_UNKNOWN = (

@@ -20,7 +20,6 @@ from typing import Any
 
 from system.http.request_body import PROMPT_S, RequestBody
 from system.http.stored_file import StoredFile
-from system.monitoring import logs
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -62,13 +61,11 @@ class Gateway:
 
     def watch(self, has_stopped: threading.Event) -> None:
         """Until the server stops, pass on requests whose bodies do not arrive promptly."""
-        logs.line_buffer.start()
         while not has_stopped.wait(PROMPT_S):
             for request, received_at in list(self.incomplete_requests.items()):
                 if time.monotonic() - received_at < PROMPT_S:
                     break
                 self._handle_collected(request)
-        logs.line_buffer.stop()
 
     def _handle_collected(self, request: "Request") -> None:
         if self.incomplete_requests.pop(request, None) is not None:

@@ -27,7 +27,7 @@ def table_tile(request: HttpRequest) -> dashboard.Tile | None:
     failed = DeferredRecord.objects.filter(state=DeferredRecord.State.FAILED).count()
     failed_text = f" {failed} deferred record{pluralize(failed, ' was,s were')} not created." if failed else ""
     caption = f"designed table{pluralize(table_count)}, {rule_count} access rule{pluralize(rule_count)}.{failed_text}"
-    page = "tableapi.DeferredRecord" if failed else "tableapi.Table"
+    model = "tableapi.DeferredRecord" if failed else "tableapi.Table"
     return dashboard.Tile(
-        "Tables", str(table_count), caption, dashboard.Link("", "", page).url, "table", needs_attention=bool(failed)
+        "Tables", str(table_count), caption, dashboard.Link("", "", model).url, "table", needs_attention=bool(failed)
     )

@@ -164,8 +164,8 @@ def extract_plain_text(html: str) -> str:
     reader = _PlainTextParser()
     reader.feed(html)
     reader.close()
-    lines = "\n".join(" ".join("".join(line).split()) for line in reader.lines)
-    return re.sub(r"\n{3,}", "\n\n", lines).strip()
+    text = "\n".join(" ".join("".join(line).split()) for line in reader.lines)
+    return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
 class _PlainTextParser(HTMLParser):

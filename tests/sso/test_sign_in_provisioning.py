@@ -49,7 +49,7 @@ def test_an_account_needs_login_and_email(browser: Browser, claim: str):
     assert not User.objects.exists()
 
 
-def test_a_created_account_cannot_sign_in_by_password(browser: Browser):
+def test_a_created_account_cannot_sign_in_with_a_password(browser: Browser):
     make_active_connection(browser.provider, enable_user_creation=True)
     browser.sign_in()
     for password in ("", "!", "ann"):

@@ -99,12 +99,12 @@ def probe_error(caller: Any, path: str, query: str, name: str, unknown_name: str
     """The error for a hidden column; fails unless an unknown name of the same length gets the same response."""
     assert len(name) == len(unknown_name)
     hidden_response = caller.get(path, query=query.replace("NAME", name))
-    missing_response = caller.get(path, query=query.replace("NAME", unknown_name))
-    assert hidden_response.status_code == missing_response.status_code, query
-    assert hidden_response.content.replace(name.encode(), b"?") == missing_response.content.replace(
+    unknown_response = caller.get(path, query=query.replace("NAME", unknown_name))
+    assert hidden_response.status_code == unknown_response.status_code, query
+    assert hidden_response.content.replace(name.encode(), b"?") == unknown_response.content.replace(
         unknown_name.encode(), b"?"
     ), query
-    assert {**hidden_response.headers, "X-Request-ID": ""} == {**missing_response.headers, "X-Request-ID": ""}
+    assert {**hidden_response.headers, "X-Request-ID": ""} == {**unknown_response.headers, "X-Request-ID": ""}
     return error_of(hidden_response)
 
 

@@ -97,7 +97,7 @@ def migrate() -> None:
             raise
         raise ConfigurationError(
             f"The user of DATABASE_URL cannot change the database ({first_line(cause)}). Run ./run manage prepare "
-            "once with the DATABASE_URL of its owner, or let a superuser make the change."
+            "once as the owner of the database, or ask a superuser to make the change."
         ) from None
 
 

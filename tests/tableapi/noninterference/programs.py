@@ -128,13 +128,11 @@ class ProgramGenerator:
     def guessing_body(self, table: Table, sys_id: str, visible_values: dict[str, Any]) -> dict[str, Any]:
         """Return a body that guesses a hidden value, to test whether it counts as a change."""
         # A column that is hidden in every record is refused before values are compared.
-        restricted_columns = {
-            rule.column for rule in self.pair.catalogue.rules if rule.operation == READ and rule.roles
-        }
+        restricted_names = {rule.column for rule in self.pair.catalogue.rules if rule.operation == READ and rule.roles}
         hidden_columns = [
             column
             for name, column in table.columns.items()
-            if name not in {*visible_values, *restricted_columns} and not column.is_sys
+            if name not in {*visible_values, *restricted_names} and not column.is_sys
         ]
         column = self.random.choice(hidden_columns or [table.columns["name"]])
         world = self.random.choice([self.pair.first, self.pair.second])
