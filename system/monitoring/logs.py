@@ -4,9 +4,12 @@ import atexit
 import json
 import os
 import re
+import select
 import sys
 import threading
 import time
+from collections import deque
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -138,10 +141,6 @@ def logging_config(*, as_json: bool) -> dict[str, Any]:
     }
 
 
-# Reentrant, because a signal handler can log while its thread holds the lock.
-WRITE_LOCK = threading.RLock()
-os.register_at_fork(after_in_child=lambda: globals().update(WRITE_LOCK=threading.RLock()))
-
 WRITE_INTERVAL_S = 0.1
 MAX_BUFFERED_LINES = 500
 
@@ -151,8 +150,13 @@ class LineBuffer:
     web process writes the lines of requests together, a moment later. Other processes write each line at once."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self.reset()
+        os.register_at_fork(after_in_child=self.reset)
+
+    def reset(self) -> None:
+        self.lines: deque[str] = deque()
         self.is_delayed = False
+        self.lock = threading.RLock()  # reentrant, because a signal handler can log while its thread holds the lock
 
     def start(self) -> None:
         self.is_delayed = True
@@ -169,14 +173,20 @@ class LineBuffer:
             self.write()
 
     def write(self) -> None:
-        with WRITE_LOCK:
-            count = len(self.lines)  # other threads may add lines
-            text = "".join(self.lines[:count])
-            del self.lines[:count]
-            try:
-                sys.stderr.write(text)
-            except (OSError, ValueError):
-                pass  # full disk or closed pipe: as in Python's logging, this must not fail the request
+        with self.lock:
+            while text := self._next_text():
+                try:
+                    sys.stderr.write(text)
+                except (OSError, ValueError):
+                    pass  # full disk or closed pipe: as in Python's logging, this must not fail the request
+
+    def _next_text(self) -> str:
+        """Take lines that a pipe accepts in one piece; longer writes could mix with those of other processes."""
+        text = ""
+        with suppress(IndexError):
+            while not text or len(text) + len(self.lines[0]) <= select.PIPE_BUF:
+                text += self.lines.popleft()
+        return text
 
     def _run(self) -> None:
         while self.is_delayed:

@@ -39,7 +39,7 @@ ATTACHMENT_PATH = re.compile(rf"{API_PATH}[^/]+/[^/]+/attachments(?P<content>/[^
 JSON_TYPE = re.compile(r"application/json\s*(;.*)?", re.IGNORECASE)
 RECORD_URL = re.compile(rf"(?P<table>{API_PATH}[^/?]+)/[0-9a-z]{{1,32}}(?P<query>\?.*)?")
 # The number of records that are fetched with one statement, if requests directly after each other read them.
-MAX_READ_RUN = 20
+MAX_READ_RUN = 10
 REQUEST_KEYS = {"id", "method", "url", "headers", "body"}
 
 

@@ -1,6 +1,5 @@
 """The caller of a request, and their view of one catalogue."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Any
@@ -24,7 +23,7 @@ class ReadRun:
 
     ids: list[str]
     plan: ReadPlan | None = None
-    rows: Mapping[str, ByteRow] = field(default_factory=dict)
+    rows: dict[str, ByteRow] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def _row_of_run(
         rows = statement_runner.fetch_bytes(statement, context.inputs(sys_ids=ids))
         rows_by_id = {row[0]: row[1:] for row in statement_runner.strip_version(rows, context.view.catalogue)}
         run.plan, run.rows = plan, {id_: rows_by_id.get(id_.encode(), (None, None)) for id_ in ids}
-    return run.rows.get(sys_id) if run.plan is plan else None
+    return run.rows.pop(sys_id, None) if run.plan is plan else None
 
 
 def minimal_output(context: ReadContext, table: Table) -> OutputOptions:

@@ -140,14 +140,16 @@ def page_statement(plan: ReadPlan, style: OutputStyle, page: Page) -> Statement:
     page_sql = _page_sql(builder, plan, page, keys)
     from_clause = FromClause(builder, plan)
     alias, record = from_clause.alias, record_json_sql(builder, style, plan.fields, from_clause)
+    order, joins = order_sql(plan, keys), from_clause.joins()
+    numbered = f"SELECT *, row_number() OVER (ORDER BY {order}) AS place FROM"
     if _selects_whole_rows(plan, page):
-        name, source = alias.name, alias.from_sql(f"({page_sql})")
+        columns = ", ".join(f"{alias.name}.{key}" for key in keys)
+        source = f"{alias.from_sql(f'({page_sql})')}{joins}"
+        # OFFSET 0, so that PostgreSQL formats records before it numbers them, which copies the rows.
+        rows = f"{numbered} (SELECT {record} AS body, {columns} FROM {source} ORDER BY {order} OFFSET 0) p"
     else:
-        name, source = "p", f"({page_sql}) p JOIN {alias.join_sql()} ON p.{keys[-1]} = {alias.sys_id()}"
-    key_columns = ", ".join(f"{name}.{key}" for key in keys)
-    # OFFSET 0, so that PostgreSQL formats records before it numbers them, which copies the rows.
-    records = f"SELECT {record} AS body, {key_columns} FROM {source}{from_clause.joins()} OFFSET 0"
-    rows = f"SELECT *, row_number() OVER (ORDER BY {order_sql(plan, keys)}) AS place FROM ({records}) p"
+        source = f"({numbered} ({page_sql}) p) p JOIN {alias.join_sql()} ON p.{keys[-1]} = {alias.sys_id()}{joins}"
+        rows = f"SELECT {record} AS body, p.* FROM {source}"
     names = ", ".join(f"r.{name}" for name in ("body", *keys, "has_more"))
     return versioned_statement(builder, names, _blocks_sql(rows, keys, plan, page))
 
@@ -238,8 +240,8 @@ def _page_sql(builder: StatementBuilder, plan: ReadPlan, page: Page, names: list
 
 def _selects_whole_rows(plan: ReadPlan, page: Page) -> bool:
     """Whether a page has all columns, so that its records are not looked up again. Rows that PostgreSQL has to sort or
-    skip are smaller with only the keys."""
-    return _can_use_index(plan) and not page.has_offset
+    skip, and those of several blocks, are smaller with only the keys."""
+    return _can_use_index(plan) and not page.has_offset and page.limit <= page.block_size
 
 
 def _can_use_index(plan: ReadPlan) -> bool:
