@@ -109,8 +109,8 @@ def stop_accepting_first(listener_fd: int) -> None:
 
 def serve(environment: Environment, listener_fd: int, serving_pipe: int) -> None:
     """Serve requests as granian does, but without an event loop, whose thread each request would have to wake."""
-    application = load_wsgi_module()
-    gateway = application.gateway
+    wsgi = load_wsgi_module()
+    gateway = wsgi.gateway
     loop = Loop()
     scheduler = native.CallbackScheduler(loop, None, None, None, None)
     scheduler._schedule_fn = gateway.receive
@@ -128,9 +128,9 @@ def serve(environment: Environment, listener_fd: int, serving_pipe: int) -> None
     with suppress(OSError):  # the parent was replaced by new code, which has another pipe
         os.write(serving_pipe, b"%d\n" % os.getpid())
     os.close(serving_pipe)
-    application.line_buffer.start()
+    wsgi.line_buffer.start()
     gateway.watch(has_stopped)
-    application.line_buffer.stop()
+    wsgi.line_buffer.stop()
 
 
 ROLES: dict[str, Callable[..., None]] = {

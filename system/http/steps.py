@@ -72,10 +72,10 @@ def _is_trusted_proxy(address: str) -> bool:
 
 def set_request_id(request: HttpRequest) -> str:
     """Set and return the ID of this request for its log lines, response and background tasks."""
-    header = request.META.get("HTTP_X_REQUEST_ID", "")
-    # Not `uuid4`: while it reads from the system, another thread takes the interpreter lock.
-    new_id = uuid.UUID(int=ID_GENERATOR.getrandbits(128), version=4)
-    request_id = header if REQUEST_ID_PATTERN.fullmatch(header) else str(new_id)
+    request_id: str = request.META.get("HTTP_X_REQUEST_ID", "")
+    if not REQUEST_ID_PATTERN.fullmatch(request_id):
+        # Not `uuid4`: while it reads from the system, another thread takes the interpreter lock.
+        request_id = str(uuid.UUID(int=ID_GENERATOR.getrandbits(128), version=4))
     structlog.contextvars.bind_contextvars(request_id=request_id)
     return request_id
 

@@ -146,8 +146,8 @@ MAX_BUFFERED_LINES = 500
 
 
 class LineBuffer:
-    """Lines that are not written yet. Each write wakes the relay, and another thread takes the interpreter lock, so a
-    web process writes the lines of requests together, a moment later. Other processes write each line at once."""
+    """Lines that are not written yet. During each write, another thread takes the interpreter lock, and the relay wakes
+    up. So a web process writes lines together, up to 0.1 s later. Other processes write each line immediately."""
 
     def __init__(self) -> None:
         self.reset()
@@ -181,7 +181,7 @@ class LineBuffer:
                     pass  # full disk or closed pipe: as in Python's logging, this must not fail the request
 
     def _next_text(self) -> str:
-        """Take lines that a pipe accepts in one piece; longer writes could mix with those of other processes."""
+        """Take as many lines as a pipe accepts in one piece. Longer writes could mix with those of other processes."""
         text = ""
         with suppress(IndexError):
             while not text or len(text) + len(self.lines[0]) <= select.PIPE_BUF:
@@ -191,8 +191,7 @@ class LineBuffer:
     def _run(self) -> None:
         while self.is_delayed:
             time.sleep(WRITE_INTERVAL_S)
-            if self.lines:
-                self.write()
+            self.write()
 
 
 line_buffer = LineBuffer()

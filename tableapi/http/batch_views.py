@@ -38,7 +38,7 @@ STREAMED_TYPES = re.compile(r"csv|ndjson", re.IGNORECASE)
 ATTACHMENT_PATH = re.compile(rf"{API_PATH}[^/]+/[^/]+/attachments(?P<content>/[^/]+/content)?/?")
 JSON_TYPE = re.compile(r"application/json\s*(;.*)?", re.IGNORECASE)
 RECORD_URL = re.compile(rf"(?P<table>{API_PATH}[^/?]+)/[0-9a-z]{{1,32}}(?P<query>\?.*)?")
-# The number of records that are fetched with one statement, if requests directly after each other read them.
+# The maximum number of records that consecutive requests fetch with one statement.
 MAX_READ_RUN = 10
 REQUEST_KEYS = {"id", "method", "url", "headers", "body"}
 
@@ -142,17 +142,17 @@ def _run_each(request: Request, items: list[Any], is_atomic: bool) -> Iterator[I
 
 
 def _runs(items: list[Any]) -> Iterator[tuple[ReadRun | None, list[Any]]]:
-    """Divide the requests into runs that read records of one table with the same parameters, and the others."""
-    for key, group in groupby(items, _record_list):
-        same_items = list(group)
-        for start in range(0, len(same_items), MAX_READ_RUN):
-            run_items = same_items[start : start + MAX_READ_RUN]
+    """Divide the requests into runs. A run that reads records of one table fetches them together."""
+    for key, group in groupby(items, _run_key):
+        group_items = list(group)
+        for start in range(0, len(group_items), MAX_READ_RUN):
+            run_items = group_items[start : start + MAX_READ_RUN]
             ids = [item["url"].partition("?")[0].rpartition("/")[2] for item in run_items] if key else []
             yield ReadRun(ids) if len(ids) > 1 else None, run_items
 
 
-def _record_list(item: Any) -> tuple[str, str | None] | None:
-    """Return the URL of the table and the query string of a request that reads a record."""
+def _run_key(item: Any) -> tuple[str, str | None] | None:
+    """Return the URL of the table and the query string, or None if the request does not read a record."""
     is_read = isinstance(item, dict) and item.get("method") == "GET"
     match = RECORD_URL.fullmatch(str(item.get("url"))) if is_read else None
     return (match["table"], match["query"]) if match else None

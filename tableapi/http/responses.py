@@ -18,7 +18,7 @@ from tableapi.read.pipeline import RecordResult
 from tableapi.write.write_request import WriteResult
 
 API_PATH = "/rest/v1/table/"
-# For longer parts, hashlib releases the interpreter lock, which another thread takes.
+# For longer parts, hashlib releases the interpreter lock, and another thread takes it.
 HASHED_PART = 2047
 POSITION_PARAMETERS = frozenset({"sysparm_page", "sysparm_cursor", "since"})
 

@@ -19,7 +19,7 @@ def now() -> datetime:
 
 @dataclass
 class ReadRun:
-    """The ids of records that requests of a batch read one after the other, and their rows after the first read."""
+    """The ids of the records that consecutive requests of a batch read, and their rows after the first read."""
 
     ids: list[str]
     plan: ReadPlan | None = None

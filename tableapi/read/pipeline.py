@@ -84,7 +84,7 @@ def fetch_record(context: ReadContext, table: Table, sys_id: str, output: Output
 def _row_of_run(
     context: ReadContext, table: Table, sys_id: str, output: OutputOptions, plan: ReadPlan
 ) -> Sequence[bytes | None] | None:
-    """Return version and JSON of a record that a run of reads in a batch fetches together, or None."""
+    """Return version and JSON of a record that consecutive reads in a batch fetch together, or None."""
     run = context.caller.run
     if run is None:
         return None

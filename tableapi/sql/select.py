@@ -106,8 +106,8 @@ def versioned_statement(builder: StatementBuilder, names: str, rows: str) -> Sta
 
 
 def record_statement(plan: ReadPlan, style: OutputStyle, *, has_many: bool = False) -> Statement:
-    """Return one record by its id, or many by their ids: catalogue version, id, record version, JSON. Two statements,
-    because PostgreSQL would plan a list of one id again for each request."""
+    """Return one record by its id, or many by their ids: catalogue version, id, record version, JSON. With a list of
+    one id, PostgreSQL would plan the statement again for each request."""
     builder = StatementBuilder()
     from_clause = FromClause(builder, plan)
     sys_id = from_clause.alias.sys_id()
@@ -135,7 +135,7 @@ def written_record_sql(builder: StatementBuilder, plan: ReadPlan, style: OutputS
 def page_statement(plan: ReadPlan, style: OutputStyle, page: Page) -> Statement:
     """Return a page in blocks: catalogue version, JSON of the block, sort keys of its last record for the cursor, and
     in the last row whether there are more records."""
-    # Sort keys have names in capitals, because columns have not.
+    # No column has such a name.
     builder, keys = StatementBuilder(), [f'"K{number}"' for number in range(len(plan.order) + 1)]
     page_sql = _page_sql(builder, plan, page, keys)
     from_clause = FromClause(builder, plan)
@@ -145,7 +145,7 @@ def page_statement(plan: ReadPlan, style: OutputStyle, page: Page) -> Statement:
     if _selects_whole_rows(plan, page):
         columns = ", ".join(f"{alias.name}.{key}" for key in keys)
         source = f"{alias.from_sql(f'({page_sql})')}{joins}"
-        # OFFSET 0, so that PostgreSQL formats records before it numbers them, which copies the rows.
+        # With OFFSET 0, PostgreSQL formats the records before it numbers them, so that it does not copy whole rows.
         rows = f"{numbered} (SELECT {record} AS body, {columns} FROM {source} ORDER BY {order} OFFSET 0) p"
     else:
         source = f"({numbered} ({page_sql}) p) p JOIN {alias.join_sql()} ON p.{keys[-1]} = {alias.sys_id()}{joins}"
@@ -239,8 +239,8 @@ def _page_sql(builder: StatementBuilder, plan: ReadPlan, page: Page, names: list
 
 
 def _selects_whole_rows(plan: ReadPlan, page: Page) -> bool:
-    """Whether a page has all columns, so that its records are not looked up again. Rows that PostgreSQL has to sort or
-    skip, and those of several blocks, are smaller with only the keys."""
+    """Whether the page is selected with all columns, so that its records need not be looked up again. If PostgreSQL may
+    have to sort or skip rows, they contain only the keys, because small rows cost less."""
     return _can_use_index(plan) and not page.has_offset and page.limit <= page.block_size
 
 

@@ -101,7 +101,7 @@ class StatementBuilder:
         return self.shared_parameter("api_url", lambda inputs: inputs.api_url, "text")
 
     def link_parameter(self, table: str) -> str:
-        """Return the JSON text between the id and its link. As one parameter per table, it is not joined for each."""
+        """Return the JSON text between an id and its link, as one parameter, so that PostgreSQL need not join it."""
         return self.shared_parameter(f"link {table}", lambda inputs: f'","link":"{inputs.api_url}{table}/', "text")
 
 

@@ -5,10 +5,12 @@ import io
 import json
 import logging
 import logging.config
+import select
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr
+from types import SimpleNamespace
 
 import pytest
 import structlog
@@ -140,6 +142,20 @@ def test_web_process_writes_lines_of_requests_together(monkeypatch: pytest.Monke
     line_buffer.stop()
     logger.info("at the end")
     assert stream.getvalue().splitlines()[-2:] == ["after", "at the end"]
+
+
+def test_each_write_fits_into_a_pipe(monkeypatch: pytest.MonkeyPatch):
+    line_buffer = logs.LineBuffer()
+    texts: list[str] = []
+    monkeypatch.setattr("sys.stderr", SimpleNamespace(write=texts.append))
+    line_buffer.is_delayed = True  # without its thread
+    lengths = [700] * 20 + [select.PIPE_BUF] + [100] * 50
+    for length in lengths:
+        line_buffer.add("x" * length)
+    line_buffer.write()
+    assert [len(line) for line in "".join(texts).splitlines()] == lengths
+    assert {len(text) for text in texts if len(text) > select.PIPE_BUF} == {select.PIPE_BUF + 1}  # one long line
+    assert len(texts) == 7
 
 
 def test_buffered_lines_are_written_after_a_moment(capfd: pytest.CaptureFixture[str]):

@@ -52,7 +52,7 @@ def test_responses_are_in_order_and_equal_those_of_single_requests(part: Table, 
     assert entries[0]["headers"].keys() == {"ETag"} and entries[1]["headers"]["X-Total-Count"] == "1"
 
 
-def test_reads_directly_after_each_other_are_one_statement(part: Table, bob: User):
+def test_consecutive_reads_of_records_are_one_statement(part: Table, bob: User):
     ids = [record("part", name=f"part {number}") for number in range(batch_views.MAX_READ_RUN + 1)]
     urls = [f"{PART_URL}/{sys_id}" for sys_id in [*ids, "0", ids[0]]]
     with captured_statements() as statements:
