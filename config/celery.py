@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging, worker_before_create_process
+from celery.signals import celeryd_after_setup, setup_logging, worker_before_create_process
 from django_structlog.celery.steps import DjangoStructLogInitStep
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -45,9 +45,11 @@ app.steps["worker"].add(DjangoStructLogInitStep)
 app.steps["worker"].add("config.scheduling.embedded_beat:BeatRestarter")
 
 
+@celeryd_after_setup.connect
 @worker_before_create_process.connect
 def share_memory(**_: Any) -> None:
-    """Exclude what is already loaded from garbage collection, so that children keep sharing its pages."""
+    """Before beat and other children are forked, exclude what is loaded from garbage collection, so that they keep
+    sharing its pages."""
     gc.collect()
     gc.freeze()
 

@@ -149,6 +149,15 @@ def test_killed_beat_is_forked_again(running_stack: Stack):
     assert running_stack.beat().parent() == running_stack.child(" worker ")
 
 
+def test_beat_shares_the_memory_of_loaded_code(running_stack: Stack):
+    # Celery forks beat before or after the pool; both are there before memory is measured.
+    eventually(lambda: running_stack.beat_pid() and len(running_stack.child(" worker ").children()) > 1)
+
+    memory = running_stack.beat().memory_full_info()
+
+    assert memory.uss < memory.rss / 2
+
+
 def children_of(stack: Stack) -> list:
     return [child for child in psutil.Process(stack.process.pid).children() if child.status() != psutil.STATUS_ZOMBIE]
 
