@@ -46,11 +46,16 @@ def is_number_default(column: Column) -> bool:
     return column.default == NEXT_NUMBER and column.type == "string"
 
 
+def depends_on_moment(column: Column) -> bool:
+    """Whether the default is a function of encoded queries."""
+    return bool(column.default) and (column.column_type.is_reference or column.compare_as in TIME_FORMATS)
+
+
 def _read_default(column: Column, moment: Moment) -> Any:
     if column.column_type.is_json:
         return column_values.parse(column, parse_json(column.default.encode()))
-    has_function = column.column_type.is_reference or column.compare_as in TIME_FORMATS
-    return column_values.parse(column, _function_result(column, moment) if has_function else column.default)
+    default = _function_result(column, moment) if depends_on_moment(column) else column.default
+    return column_values.parse(column, default)
 
 
 def _function_result(column: Column, moment: Moment) -> str:

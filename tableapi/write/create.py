@@ -3,12 +3,13 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 
+from system.encoded_query import SAMPLE_MOMENT
 from system.errors import InvalidInput, combine_errors
-from tableapi.catalogue.definitions import CREATE, Column
+from tableapi.catalogue.definitions import CREATE, Column, Table
 from tableapi.database import statement_runner
 from tableapi.query.expressions import NEVER
 from tableapi.values import defaults
@@ -91,24 +92,43 @@ def _check_references(change: WriteRequest, values: Mapping[Column, Any], errors
         statement_runner.check_version(change.context.inputs())
 
 
+class TableDefaults(NamedTuple):
+    """The defaults of a table, columns with a default that depends on the moment, and columns that need a value."""
+
+    constants: Mapping[Column, Any]
+    computed: list[Column]
+    mandatory: list[Column]
+
+
+def _table_defaults(table: Table) -> TableDefaults:
+    columns = [
+        column for column in table.columns.values() if not column.is_sys and (column.default or column.mandatory)
+    ]
+    computed = [column for column in columns if defaults.depends_on_moment(column)]
+    constants = {column: defaults.default_value(column, SAMPLE_MOMENT) for column in columns if column not in computed}
+    mandatory = [
+        column
+        for column in columns
+        if column.mandatory
+        and not table.is_system
+        and not table.is_record_number(column)
+        and not designed_records.defaults_to_number(table, column)
+    ]
+    return TableDefaults(constants, computed, mandatory)
+
+
 def _add_defaults(
     change: WriteRequest, values: dict[Column, Any], sent_values: Mapping[Column, Any], errors: list[InvalidInput]
 ) -> None:
     """Add the defaults of columns that were not sent, and errors for mandatory columns that are still empty."""
-    table = change.table
-    columns = change.context.view.cached(
-        ("defaults", table.name),
-        lambda: [
-            column for column in table.columns.values() if not column.is_sys and (column.default or column.mandatory)
-        ],
-    )
-    for column in columns:
-        if column in sent_values and column not in values:
-            continue  # its value is invalid, which was already reported
-        if column not in values and (value := defaults.default_value(column, change.context.moment)) is not None:
+    context, table = change.context, change.table
+    known = context.view.cached(("defaults", table.name), lambda: _table_defaults(table))
+    computed = {column: defaults.default_value(column, context.moment) for column in known.computed}
+    for column, value in (known.constants | computed).items():
+        if value is not None and column not in sent_values:
             values[column] = value
-        is_set_by_database = table.is_record_number(column) or designed_records.defaults_to_number(table, column)
-        if not is_set_by_database and not table.is_system:
+    for column in known.mandatory:
+        if column in values or column not in sent_values:  # otherwise its error was already reported
             with column_errors.collecting_errors(errors):
                 column_errors.check_mandatory(change, column, values.get(column))
 
