@@ -87,13 +87,20 @@ def open_collections(user: User, names: Sequence[str]) -> list[Collection]:
     return [collections[stored_name] for stored_name in dict.fromkeys(stored_names.values())]
 
 
-def open_or_create_collection(user: User, name: str) -> Collection:
-    """Returns the collection to load into. Creates it if it does not exist and the user may create collections."""
+def find_load_target(user: User, name: str) -> Collection | None:
+    """Returns the collection to load into, or None if it does not exist and the user may create it."""
     try:
         return open_collection(user, name, "write")
     except NotFound:
         if not may_create_collections(user):
             raise
+        return None
+
+
+def open_or_create_collection(user: User, name: str) -> Collection:
+    """Like `find_load_target`, but creates a missing collection."""
+    if existing_collection := find_load_target(user, name):
+        return existing_collection
     try:
         return create_collection(user, Collection(name=normalize_name(name)))
     except Conflict as conflict:

@@ -40,9 +40,8 @@ def document_tile(request: HttpRequest) -> dashboard.Tile | None:
     if not user.is_authenticated or not user.has_module_perms("collections_app"):
         return None
     ids = list(access.readable_collections(user).values_list("pk", flat=True))
-    by_state: Counter[str] = Counter()
-    for collection_counts in counts.count_by_collection(ids).values():
-        by_state.update(collection_counts.by_state)
+    counts_by_collection = counts.count_by_collection(ids)
+    by_state = sum((collection_counts.by_state for collection_counts in counts_by_collection.values()), Counter[str]())
     totals = counts.DocumentCounts(by_state=by_state)
     unfinished_versions = Version.objects.filter(
         collection__in=ids, document__deleted_at__isnull=True, state__in=UNFINISHED_STATES

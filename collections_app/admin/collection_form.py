@@ -1,5 +1,6 @@
 """The admin form of a collection, with a help text for each setting."""
 
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -19,20 +20,16 @@ TEXT_CONFIGURATIONS = (
 )
 LANGUAGE_HELP = "Language for keyword search in new and reprocessed documents. Leave empty to detect it per document."
 NAME_TAKEN = "A collection with this name already exists."
+_role_field = partial(RoleMultipleChoiceField, queryset=Role.objects.all(), required=False)
 
 
 class CollectionForm(forms.ModelForm):  # type: ignore[type-arg]
-    reader_roles = RoleMultipleChoiceField(
+    reader_roles = _role_field(
         label="Readers",
-        queryset=Role.objects.all(),
-        required=False,
         help_text="Roles that can search this collection, in addition to writers. Leave empty for writers only.",
     )
-    writer_roles = RoleMultipleChoiceField(
-        label="Writers",
-        queryset=Role.objects.all(),
-        required=False,
-        help_text="Roles that can add and delete documents. Leave empty for collection_admin only.",
+    writer_roles = _role_field(
+        label="Writers", help_text="Roles that can add and delete documents. Leave empty for collection_admin only."
     )
 
     class Meta:

@@ -1,6 +1,7 @@
 """Admin pages of collections: settings, permissions and re-embedding."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from django.contrib import admin, messages
@@ -35,12 +36,11 @@ SEARCH_SETTINGS = ("text_configuration", "chunk_size", "chunk_overlap", "alpha",
 @USAGE_FINDERS.register
 def collections_with_role(role: Role) -> Iterator[str]:
     """Lists the collections that use a role. They keep its id, because an empty list would grant access."""
-    for role_kind in ("readers", "writers"):
-        role_filter = {f"{role_kind.removesuffix('s')}_roles__contains": [role.pk]}
-        collections = Collection.objects.filter(deleted_at__isnull=True, **role_filter)
+    for role_kind in ("reader", "writer"):
+        collections = Collection.objects.filter(deleted_at__isnull=True, **{f"{role_kind}_roles__contains": [role.pk]})
         yield from shorten_names(
             [
-                f"Not deleted: the collection “{collection}”, whose {role_kind} will no longer include this role"
+                f"Not deleted: the collection “{collection}”, whose {role_kind}s will no longer include this role"
                 for collection in collections
             ]
         )
@@ -169,10 +169,8 @@ class CollectionAdmin(HistoryAdmin):
         return shorten_names(to_delete), {"collections": len(objs)}, set(), shorten_names(protected)
 
     def delete_model(self, request: HttpRequest, obj: Collection) -> None:
-        try:
+        with suppress(NotFound):  # deleted by another request
             deletion.delete_collection(obj)
-        except NotFound:
-            pass  # deleted by another request
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Collection]) -> None:
         for collection in queryset:

@@ -20,8 +20,6 @@ from system.admin_site.name_lists import MAX_NAMES_SHOWN
 from system.admin_site.site import ReadOnlyAdmin
 from system.records.history import login_of
 
-SYSTEM_AUTHOR = "the system"
-
 
 class DocumentStateFilter(admin.SimpleListFilter):
     title = "state"
@@ -126,5 +124,5 @@ class DocumentAdmin(ReadOnlyAdmin):
     size = newest_version_column("Size", lambda version: filesizeformat(version.size))
     pages = newest_version_column("Pages", lambda version: version.pages)
     sha256 = newest_version_column("SHA-256", lambda version: breakable_html(version.sha256))
-    loaded_by = newest_version_column("Added by", lambda version: login_of(version.created_by) or SYSTEM_AUTHOR)
+    loaded_by = newest_version_column("Added by", lambda version: login_of(version.created_by) or "the system")
     generation = newest_version_column("Generation", lambda version: version.generation)

@@ -77,9 +77,8 @@ def passage_spans(text: str, size: int, overlap: int, headings: Sequence[Heading
     for start, end in section_spans(len(text), [heading.offset for heading in headings], size):
         title_length = end_of_titles(text, start, end, headings) - start
         # A title stays with the text below it, even if that is longer than a passage.
-        title_length = (
-            title_length if end - start > size and title_length <= size // 2 and title_length + overlap < size else 0
-        )
+        if end - start <= size or title_length > size // 2 or title_length + overlap >= size:
+            title_length = 0
         parts = split_section(text, start + title_length, end, size - title_length, overlap)
         untrimmed_spans += [(start, parts[0][1]), *parts[1:]] if parts else [(start, end)]
     spans: list[tuple[int, int]] = []
@@ -108,8 +107,7 @@ def split_section(text: str, start: int, end: int, size: int, overlap: int) -> l
     )
     splitter.position = start
     splitter.split_text(text[start:end])
-    spans: list[tuple[int, int]] = splitter.spans
-    return spans
+    return list(splitter.spans)
 
 
 class TooManyPassages(ValueError):

@@ -153,7 +153,11 @@ def _find_or_create_version(
     same_content = filter_same_content(documents, collection, upload.sha256, upload.columns["metadata"]).order_by("id")
     document = same_content.first() if doc_id is None else documents.filter(doc_id=doc_id).first()
     if document is None:
-        return _create_document(collection, upload, doc_id), False
+        ((sys_id,),) = fetch_rows("SELECT public.svc_new_sys_id()")
+        document = Document.objects.create(
+            id=sys_id, doc_id=doc_id or sys_id, collection=collection, created_by=upload.columns["created_by"]
+        )
+        return _add_version(document, upload, generation=1), False
     has_same_content = doc_id is None or same_content.filter(pk=document.pk).exists()
     if on_duplicate == "replace" and (doc_id is None or not has_same_content):
         return _replace_content(document, upload), False
@@ -166,14 +170,6 @@ def _find_or_create_version(
     # Chosen: a failed document that is sent again is processed again, since the cause may have been fixed.
     is_requeued = version.state == VersionState.FAILED and leases.requeue_failed_version(version.pk)
     return version, not is_requeued
-
-
-def _create_document(collection: Collection, upload: ContentUpload, doc_id: str | None) -> Version:
-    ((sys_id,),) = fetch_rows("SELECT public.svc_new_sys_id()")
-    document = Document.objects.create(
-        id=sys_id, doc_id=doc_id or sys_id, collection=collection, created_by=upload.columns["created_by"]
-    )
-    return _add_version(document, upload, generation=1)
 
 
 def _replace_content(document: Document, upload: ContentUpload) -> Version:

@@ -19,8 +19,6 @@ MAX_PAUSE_S = 120.0
 MAX_FAILED_SEARCHES = 3
 SEARCH_PAUSE_S = 20.0
 
-EmbeddingError = EmbeddingUnavailable | EmbeddingRefused
-
 
 class CircuitBreaker:
     """A breaker for one space, shared by the threads of a process."""
@@ -57,7 +55,7 @@ class CircuitBreaker:
                 # The caller may stop without recording a result, so another trial is allowed after the same time.
                 self._searches_paused_until = now + SEARCH_PAUSE_S
 
-    def record_load_failure(self, error: EmbeddingError) -> None:
+    def record_load_failure(self, error: EmbeddingUnavailable | EmbeddingRefused) -> None:
         """Begin a pause of at least the length that the provider requested, and set the error's `retry_after_s`."""
         with self._lock:
             # If there is a pause already, another thread failed at the same time.

@@ -29,32 +29,23 @@ CONFIGURATION_ERROR_MESSAGES = {
 }
 
 
-class _StatusError(Exception):
-    """Raised for a status other than 200, before the client reads the body, which may be endless."""
-
-    def __init__(self, status: int, retry_after: str | None) -> None:
-        self.status = status
-        self.retry_after = retry_after
-
-    def to_service_error(self) -> EmbeddingUnavailable | EmbeddingRefused:
-        if message := TEXT_ERROR_MESSAGES.get(self.status):
-            return EmbeddingRefused(EmbeddingRefused.TEXTS_REFUSED_CODE, message)
-        if message := CONFIGURATION_ERROR_MESSAGES.get(self.status):
-            return EmbeddingMisconfigured(message)
-        if 300 <= self.status < 400:
-            return EmbeddingMisconfigured(
-                f"The embedding provider redirects requests (HTTP {self.status}). Set OPENAI_BASE_URL to the final URL."
-            )
-        retry_after_s = parse_retry_after(self.retry_after)
-        return EmbeddingUnavailable(
-            f"The embedding provider is unavailable (HTTP {self.status}).",
+def _raise_for_status(response: httpx2.Response) -> None:
+    """Raise an error for any status but 200, before the client reads the body, which may be endless."""
+    status = response.status_code
+    if message := TEXT_ERROR_MESSAGES.get(status):
+        raise EmbeddingRefused(EmbeddingRefused.TEXTS_REFUSED_CODE, message)
+    if message := CONFIGURATION_ERROR_MESSAGES.get(status):
+        raise EmbeddingMisconfigured(message)
+    if 300 <= status < 400:
+        raise EmbeddingMisconfigured(
+            f"The embedding provider redirects requests (HTTP {status}). Set OPENAI_BASE_URL to the final URL."
+        )
+    if status != 200:
+        retry_after_s = parse_retry_after(response.headers.get("retry-after"))
+        raise EmbeddingUnavailable(
+            f"The embedding provider is unavailable (HTTP {status}).",
             retry_after_s=None if retry_after_s is None else math.ceil(retry_after_s),
         )
-
-
-def _raise_for_status(response: httpx2.Response) -> None:
-    if response.status_code != 200:
-        raise _StatusError(response.status_code, response.headers.get("retry-after"))
 
 
 class EmbeddingClient:
@@ -87,8 +78,6 @@ class EmbeddingClient:
         """Send the request and return the body of the response; `deadline` is a time of `time.monotonic`."""
         try:
             return self._send_with_retry(request, deadline)
-        except _StatusError as error:
-            raise error.to_service_error() from None
         # These exceptions contain the request with its texts and the key, so they are not chained.
         except (APITimeoutError, httpx2.TimeoutException, TimeoutError):
             raise EmbeddingUnavailable("The embedding provider did not respond in time.") from None

@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING
 from collections_app.models import EmbeddingSpace
 
 from . import vector_checks
-from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
+from .errors import EmbeddingMisconfigured, EmbeddingUnavailable
 from .request import MAX_DIMENSIONS, EmbeddingRequest, ProviderEndpoint, backoff_s, split_batches
 from .vector_checks import Vectors
 
 if TYPE_CHECKING:
     from .embedding_client import EmbeddingClient
-
-TOO_MANY_DIMENSIONS = "too_many_dimensions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,9 +143,8 @@ def read_dimensions(model: str, pool: ProviderPool, probe_text: str) -> int:
     future = pool.query_executor.submit(pool.embed, EmbeddingRequest(model=model, texts=[probe_text]), deadline)
     dimensions = len(_wait_for(pool, future, deadline)[0])
     if dimensions > MAX_DIMENSIONS:
-        raise EmbeddingRefused(
-            TOO_MANY_DIMENSIONS,
+        raise EmbeddingMisconfigured(
             f"The model returns {dimensions} dimensions, but at most {MAX_DIMENSIONS} can be stored. "
-            "Set SVC_EMBEDDING_DIMENSIONS to a smaller number, or choose another model.",
+            "Set SVC_EMBEDDING_DIMENSIONS to a smaller number, or choose another model."
         )
     return dimensions

@@ -17,7 +17,7 @@ from . import local_model
 from .circuit_breaker import CircuitBreaker
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
 from .local_model import LocalProvider
-from .openai_compatible import TOO_MANY_DIMENSIONS, OpenAIProvider, ProviderLimits, ProviderPool, read_dimensions
+from .openai_compatible import OpenAIProvider, ProviderLimits, ProviderPool, read_dimensions
 from .request import ProviderEndpoint
 from .vector_checks import Vectors, cosine
 
@@ -236,19 +236,13 @@ def _default_dimensions(model: str) -> int:
             return last_dimensions
     except (EmbeddingUnavailable, EmbeddingRefused) as error:
         logger.warning("embedding_dimensions_unknown", model=model, code=error.code, reason=error.message)
-        if last_dimensions is None:
-            raise _as_provider_error(error) from None
-        return last_dimensions
+        if last_dimensions is not None:
+            return last_dimensions
+        # The provider is at fault, not a text of a caller, since none has been sent yet.
+        if error.is_about_texts:
+            raise EmbeddingMisconfigured(PROBE_REFUSED_MESSAGE) from None
+        if isinstance(error, EmbeddingUnavailable):
+            raise
+        raise EmbeddingUnavailable(error.message) from None
     _state.dimensions[model] = (dimensions, time.monotonic() + MODEL_CHECK_INTERVAL_S)
     return dimensions
-
-
-def _as_provider_error(error: EmbeddingUnavailable | EmbeddingRefused) -> EmbeddingUnavailable:
-    """Convert a refusal, which cannot be about a caller's text because none has been sent yet."""
-    if isinstance(error, EmbeddingUnavailable):
-        return error
-    if error.code == TOO_MANY_DIMENSIONS:
-        return EmbeddingMisconfigured(error.message)  # the message says what to change
-    return (
-        EmbeddingMisconfigured(PROBE_REFUSED_MESSAGE) if error.is_about_texts else EmbeddingUnavailable(error.message)
-    )

@@ -15,10 +15,10 @@ from django.conf import settings
 from . import child_process
 from .file_formats import FORMATS
 from .parsers.common.decoding import is_text
-from .parsers.common.failures import ParserRefused
+from .parsers.common.failures import UnreadableFile
 from .parsers.common.text_writer import TextWriter
 from .recognition import recognize_format
-from .results import ExtractionLimits, ExtractionResult, Heading, UnreadableFile
+from .results import ExtractionLimits, ExtractionResult, Heading
 
 __all__ = [
     "ExtractionLimits", "ExtractionResult", "Heading", "UnreadableFile", "configured_limits", "extract",
@@ -54,10 +54,7 @@ def read_plain_text(data: bytes, limits: ExtractionLimits) -> ExtractionResult |
     if not is_text(content, allows_unassigned=True):
         return None
     writer = TextWriter(limits.max_characters)
-    try:
-        writer.add_verbatim(content)
-    except ParserRefused as error:
-        raise UnreadableFile(error.code, error.message) from None
+    writer.add_verbatim(content)
     return child_process.build_result(writer.result(), limits.max_characters)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from system import sandbox
 
-from .parsers.common.failures import DAMAGED_MESSAGE
-from .results import MEGABYTE, ExtractionLimits, ExtractionResult, Heading, UnreadableFile
+from .parsers.common.failures import DAMAGED_MESSAGE, UnreadableFile
+from .results import MEGABYTE, ExtractionLimits, ExtractionResult, Heading
 
 PARSER_PROGRAM = Path(__file__).parent / "parsers" / "program.py"
 # A character takes at most six bytes in JSON. The overhead is for headings and pages, which have their own limits.
@@ -72,9 +72,8 @@ def build_result(result: dict[str, Any], max_characters: int) -> ExtractionResul
 def check_ascending(offsets: Iterable[Any], end: int) -> tuple[int, ...]:
     """Returns the offsets; raises ValueError if they are not ascending positions in the text."""
     positions = tuple(offsets)
-    if any(type(offset) is not int for offset in positions) or sorted(positions) != list(positions):
-        raise ValueError("offsets")
-    if positions and not 0 <= positions[0] <= positions[-1] <= end:
+    bounded_positions = [0, *positions, end]
+    if any(type(offset) is not int for offset in positions) or sorted(bounded_positions) != bounded_positions:
         raise ValueError("offsets")
     return positions
 

@@ -8,7 +8,6 @@ from system.errors import UnsupportedMediaType
 
 from .file_formats import ARCHIVE_FORMATS, ARCHIVE_TYPES, EXTENSIONS, FORMAT_LABELS, FORMATS, GENERIC_TYPES, MEDIA_TYPES
 from .parsers.common.decoding import NotText, decode
-from .parsers.common.failures import ParserRefused
 
 # The part of a text that is examined.
 SAMPLE_BYTES = 64 * 1024
@@ -126,7 +125,7 @@ def sniff_kind(head: bytes) -> str:
     try:
         is_truncated = len(head) >= SAMPLE_BYTES
         return sniff_text(decode(head[:SAMPLE_BYTES], is_truncated=is_truncated), is_truncated=is_truncated)
-    except (NotText, ParserRefused):
+    except NotText:
         return "binary"
 
 
@@ -134,8 +133,7 @@ def sniff_text(text: str, *, is_truncated: bool) -> str:
     if HTML_START.match(text):
         return "html"
     text = text.replace("\r\n", "\n")
-    mail_match = MAIL_START.match(text)
-    if mail_match:
+    if mail_match := MAIL_START.match(text):
         return "eml" if MAIL_HEADER.search(mail_match.group(2)) else "text"
     long_mail_match = LONG_MAIL_START.fullmatch(text) if is_truncated else None
     return "eml" if long_mail_match and LONG_MAIL_HEADER.search(long_mail_match.group(2)) else "text"

@@ -5,20 +5,6 @@ from dataclasses import dataclass
 MEGABYTE = 1024 * 1024
 
 
-class UnreadableFile(Exception):
-    """No text can be extracted from this file; `message` is a sentence for the caller.
-
-    `code` is damaged, encrypted, or limit_ with archive, cells, characters, memory, pages or time. `is_temporary` is
-    true if the machine was too busy, so a retry may succeed.
-    """
-
-    def __init__(self, code: str, message: str, *, is_temporary: bool = False) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.is_temporary = is_temporary
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
     """A heading at an offset in the text; `path` starts with the outermost heading."""

@@ -4,7 +4,6 @@ Requests authenticate with an access key or a password, never with a session. Pa
 collection is looked up, so the response to an invalid parameter does not reveal whether the collection exists.
 """
 
-from functools import partial
 from typing import ClassVar
 
 from django.conf import settings
@@ -73,8 +72,10 @@ class LoadDocument(CollectionEndpoint):
         with uploads.receive_upload(django_request(request), settings.COLLECTIONS["file_limit"]) as upload:
             values = parameters.parse_form(request, upload, load_requests.PARAMETER_NAMES)
             name = values.require("collection_name", parameters.read_nonempty_text)
+            options = load_requests.read_options(values)
             caller = access.caller(request)
-            load_request = load_requests.from_upload(upload, values, partial(loading.check_may_load, caller, name))
+            access.find_load_target(caller, name)  # raises permission errors before the file is read
+            load_request = load_requests.from_upload(upload, options)
             return responses.load_response(request, loading.load_by_name(caller, name, load_request))
 
 

@@ -1,6 +1,5 @@
 """Reads the parameters of a load request, and recognizes the format of an uploaded file."""
 
-from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -17,16 +16,8 @@ OPTION_NAMES = LoadParameters.names()
 PARAMETER_NAMES = (*OneCollectionParameters.names(), *OPTION_NAMES)
 
 
-def from_upload(
-    upload: Upload, values: RequestParameters, check_permission: Callable[[], object] | None = None
-) -> LoadRequest:
-    """Builds a load request from an uploaded file, whose content, name and media type must agree.
-
-    `check_permission` is called before the file is read, and raises an error if the caller may not load documents.
-    """
-    options = _read_options(values)
-    if check_permission is not None:
-        check_permission()
+def from_upload(upload: Upload, options: dict[str, Any]) -> LoadRequest:
+    """Builds a load request from an uploaded file, whose content, name and media type must agree."""
     try:
         format = extract.recognize_format(upload.content(), upload.filename, upload.declared_type)
     except UnsupportedMediaType as error:
@@ -38,10 +29,10 @@ def from_upload(
 def from_text(values: RequestParameters) -> LoadRequest:
     text = values.require("text", parameters.long_text_reader(settings.COLLECTIONS["text_limit"]))
     data = text.encode()
-    return LoadRequest(data=data, size=len(data), filename="", format="text", **_read_options(values))
+    return LoadRequest(data=data, size=len(data), filename="", format="text", **read_options(values))
 
 
-def _read_options(values: RequestParameters) -> dict[str, Any]:
+def read_options(values: RequestParameters) -> dict[str, Any]:
     return {
         "metadata": values.get("metadata", parameters.read_metadata) or {},
         "doc_id": values.get("doc_id", parameters.read_name),

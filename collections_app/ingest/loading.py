@@ -14,7 +14,7 @@ from collections_app.documents.storage import StoreResult
 from collections_app.ingest import worker
 from collections_app.models import Collection, Document
 from collections_app.queue import leases
-from system.errors import NotFound, TooManyRequests
+from system.errors import TooManyRequests
 
 # The worker processes hundreds of documents in this time.
 QUEUE_RETRY_AFTER_S = 10
@@ -46,15 +46,6 @@ def load_document(user: User, collection: Collection, request: LoadRequest) -> S
     """Stores a document durably. Processes it too, unless it is long, no slot is free or the caller does not wait."""
     _check_queue_length(user)
     return _store_and_process(user, collection, request)
-
-
-def check_may_load(user: User, name: str) -> None:
-    """Raises the same permission errors as `access.open_or_create_collection`, without creating a collection."""
-    try:
-        access.open_collection(user, name, "write")
-    except NotFound:
-        if not access.may_create_collections(user):
-            raise
 
 
 def reprocess(user: User, document: Document) -> StoreResult:

@@ -91,11 +91,9 @@ def split_text(version: Version, remaining_s: float) -> None:
 
 
 def embed_batch(version: Version, remaining_s: float) -> None:
-    collection = version.collection
     timeout_s = min(max(remaining_s, MIN_EMBEDDING_S), MAX_EMBEDDING_S)
-    batch = chunk_vectors.embed_next_batch(version, collection.space, timeout_s) or _next_space_batch(
-        version, timeout_s
-    )
+    batch = chunk_vectors.embed_next_batch(version, version.collection.space, timeout_s)
+    batch = batch or _next_space_batch(version, timeout_s)
     if batch is None:
         if not publish_version(version, VersionState.READY, remaining_s):
             leases.record_progress(version, embedded_to={})  # a chunk before this position has no vector: start over

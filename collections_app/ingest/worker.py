@@ -94,9 +94,8 @@ def retry_document(document: Document) -> None:
 
 def _run_step(version: Version, remaining_s: float) -> bool:
     """Runs the next step; returns False if the version cannot continue now."""
-    step = STEPS[version.state]
     try:
-        step(version, remaining_s)
+        STEPS[version.state](version, remaining_s)
     except LeaseLost:
         raise
     except OutOfTime:

@@ -52,8 +52,7 @@ def detect_language(text: str) -> str:
         return _SINGLE_LANGUAGE_SCRIPTS[script]
     if script not in _STOPWORDS:
         return SIMPLE_CONFIGURATION
-    letters = _SCRIPTS[script]
-    words = re.findall(f"[{letters}\u0300-\u036f]+", text.lower())
+    words = re.findall(f"[{_SCRIPTS[script]}\u0300-\u036f]+", text.lower())
     return _best_language(words, _STOPWORDS[script])
 
 

@@ -145,9 +145,8 @@ class QueryTerms:
         """
         weights: dict[int, float] = {}
         for word in self.known_words:
-            weights[word.position] = max(
-                weights.get(word.position, 0.0), inverse_document_frequency(word.chunk_count, self.chunk_count)
-            )
+            weight = inverse_document_frequency(word.chunk_count, self.chunk_count)
+            weights[word.position] = max(weight, weights.get(word.position, 0.0))
         return "{" + ",".join([f"{position}:{weights[position]:.6f}" for position in sorted(weights)]) + "}/268435456"
 
 
@@ -182,9 +181,7 @@ def store_words(version_id: int, collection_id: str, configuration: str) -> None
 
 def _chunk_batches(version_id: int) -> Iterator[list[tuple[int, list[str], str, int]]]:
     """Yield ids, heading paths, texts and numbers of chunks in batches, because a document can have thousands."""
-    rows = (
-        Chunk.objects.filter(version=version_id).order_by("number").values_list("id", "heading_path", "text", "number")
-    )
+    rows = Chunk.objects.filter(version=version_id).values_list("id", "heading_path", "text", "number")
     last_number = -1
     while batch := list(rows.filter(number__gt=last_number).order_by("number")[:CHUNK_BATCH_SIZE]):
         yield batch

@@ -22,17 +22,15 @@ MAX_CACHED_CHARACTERS = 50_000
 
 # Vowel signs and accents of the basic plane, which are part of a word but not letters in Python.
 _COMBINING_MARKS = "".join([mark for mark in map(chr, range(0x10000)) if unicodedata.category(mark)[0] == "M"])
-# Invisible characters between letters.
-_INVISIBLE = "\u00ad\u200b-\u200f\u2060-\u2064\ufeff\ufe00-\ufe0f"
 # Chosen: scripts written without spaces, and Korean, where particles are attached to words.
-_UNSPACED = (
-    "\u0e01-\u0e5b\u0e81-\u0edf\u1000-\u109f\u1780-\u17d3\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
-    "\u4e00-\u9fff\ua9e0-\ua9fe\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af"
+_UNSPACED_RUN = re.compile(
+    "[\u0e01-\u0e5b\u0e81-\u0edf\u1000-\u109f\u1780-\u17d3\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\ua9e0-\ua9fe\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af]+"
 )
-_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 # Characters that are words on their own and occur within others: Chinese characters and Korean syllables.
 _SINGLE_CHARACTER = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af]")
-_INVISIBLE_RUN = re.compile(f"[{_INVISIBLE}]+")
+# Invisible characters between letters.
+_INVISIBLE_RUN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\ufe00-\ufe0f]+")
 # A dot between digits is kept: 3.14 is one number and 1.2.3 one version.
 _SEPARATING_DOT = re.compile(r"(?<![0-9])\.|\.(?![0-9])")
 _OVERLONG_WORD = re.compile(rf"(\S{{{MAX_WORD_LENGTH}}})\S+")
@@ -116,24 +114,21 @@ def _normalize_text(text: str) -> str:
     text = text[:MAX_TEXT_LENGTH]
     if not unicodedata.is_normalized("NFKC", text):
         text = unicodedata.normalize("NFKC", text)
-    return _replace_separators(_lowercase(_INVISIBLE_RUN.sub("", text)))
+    return _lowercase_words(_INVISIBLE_RUN.sub("", text))
 
 
 def _split_into_bigrams(text: str) -> str:
     return _OVERLONG_WORD.sub(r"\1", _UNSPACED_RUN.sub(lambda run: f" {_bigrams(run.group())} ", text))
 
 
-def _replace_separators(text: str) -> str:
-    return _SEPARATING_DOT.sub(" ", text.translate(_SPACE_TABLE))
+def _lowercase_words(text: str) -> str:
+    """Returns the words in lower case, and a space for each character between them.
 
-
-def _lowercase(text: str) -> str:
+    >>> _lowercase_words("İZMİR, U.S.")
+    'izmir  u s '
     """
-    >>> _lowercase("İZMİR")
-    'izmir'
-    """
-    # The only letter whose lower case is longer than itself.
-    return text.replace("\u0130", "i").lower()
+    # The letter U+0130 is the only one whose lower case is longer than itself.
+    return _SEPARATING_DOT.sub(" ", text.replace("\u0130", "i").lower().translate(_SPACE_TABLE))
 
 
 def _bigrams(run: str) -> str:
@@ -155,7 +150,7 @@ def prepare_words_with_spans(text: str, single_characters: Set[str] = frozenset(
     ((0, 0, 1, 2, 3), (6, 7, 7))
     """
     normalized_text, spans = _normalize_with_spans(text[:MAX_TEXT_LENGTH])
-    normalized_text = _replace_separators(_lowercase(normalized_text))
+    normalized_text = _lowercase_words(normalized_text)
     end = 0
     pieces: list[tuple[str, Sequence[Span]]] = []
     for run in _UNSPACED_RUN.finditer(normalized_text):

@@ -144,11 +144,9 @@ def _typed_expressions(field: FilterField) -> ValueExpressions:
     boolean = f"CASE WHEN jsonb_typeof({field.column} -> '{name}') = 'boolean' THEN {text}::boolean END"
     instant = INSTANT_SQL.format(text)
     folded = f"nullif({FOLD_SQL.format(text)}, '')"
-    key = {FieldKind.TEXT: folded, FieldKind.INTEGER: number, FieldKind.BOOLEAN: boolean, FieldKind.INSTANT: instant}[
-        kind
-    ]
+    keys = {FieldKind.TEXT: folded, FieldKind.INTEGER: number, FieldKind.BOOLEAN: boolean, FieldKind.INSTANT: instant}
     equality_key = f"trim_scale({number})::text" if kind is FieldKind.INTEGER else folded
-    return ValueExpressions(kind, text, key, number, boolean, f"({instant})", equality_key)
+    return ValueExpressions(kind, text, keys[kind], number, boolean, f"({instant})", equality_key)
 
 
 def _untyped_expressions(value: str) -> ValueExpressions:

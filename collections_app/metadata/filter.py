@@ -86,12 +86,10 @@ class _FilterCompiler:
             return []
         if field.kind in (FieldKind.BOOLEAN, FieldKind.INSTANT) or value.startswith("javascript:"):
             return []
-        as_number = parse_number(value)
-        json_values = (
-            [json.dumps(value, ensure_ascii=False)] if field.kind is not FieldKind.INTEGER else [str(int(value))]
-        )
+        json_values = [str(int(value)) if field.kind is FieldKind.INTEGER else json.dumps(value, ensure_ascii=False)]
         if field.kind is FieldKind.ANY:
-            json_values += [str(as_number)] if as_number is not None else []
+            number = parse_number(value)
+            json_values += [] if number is None else [str(number)]
             json_values += [f"[{text}]" for text in json_values]
         name = json.dumps(field.path[0], ensure_ascii=False)
         placeholders = [self.parameters.add(f"{{{name}: {text}}}", "jsonb") for text in json_values]

@@ -69,15 +69,10 @@ class FieldConditionCompiler(ConditionCompiler[ValueExpressions]):
         self.parameters = parameters
         self.moment = moment
         for field in filter(None, (self.field, self.other_field)):
-            self._check_operator_fits(field)
-
-    def _check_operator_fits(self, field: FilterField) -> None:
-        """Raises QueryError if the operator does not fit the field's type. Every operator fits an untyped field."""
-        condition = self.condition
-        if field.kind is not FieldKind.ANY and not condition.row.fits(COMPARISON_KINDS[field.kind], condition.path):
-            raise QueryError(
-                f"{condition.operator} cannot be used with {field.name}, whose type is {field.kind}", condition.position
-            )
+            kind = COMPARISON_KINDS.get(field.kind)  # every operator fits an untyped field
+            if kind is not None and not condition.row.fits(kind, condition.path):
+                message = f"{condition.operator} cannot be used with {field.name}, whose type is {field.kind}"
+                raise QueryError(message, condition.position)
 
     def bind(self, reader: ValueReader, sql_type: str) -> str:
         return self.parameters.add(reader(self.condition, self.moment), sql_type)

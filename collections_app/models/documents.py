@@ -1,5 +1,7 @@
 """Documents and their versions: the loaded content, its state, and what searches see."""
 
+from collections.abc import Iterable
+
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Q
@@ -143,6 +145,12 @@ class Version(models.Model):
 
     def __str__(self) -> str:
         return f"{self.document_id}/{self.generation}"
+
+
+def searched_document_ids(documents: Iterable[Document]) -> set[str]:
+    """Returns the ids of those documents that searches find, in their newest or an earlier version."""
+    versions = Version.objects.filter(document__in=[document.pk for document in documents], is_searched=True)
+    return set(versions.values_list("document_id", flat=True))
 
 
 class Piece(models.Model):

@@ -3,12 +3,10 @@
 from django import forms
 from django.http import QueryDict
 
-from accounts.models import User
-from collections_app import access
 from collections_app.http import parameters
 from collections_app.http.parameters import MAX_K, SEARCH_MODES, RequestParameters
 from collections_app.models import Collection
-from collections_app.models.collections import MAX_NAME_LENGTH, normalize_name
+from collections_app.models.collections import MAX_NAME_LENGTH
 from collections_app.search.pipeline import SearchRequest, SearchResult, search
 from system.errors import ServiceError
 
@@ -19,9 +17,6 @@ class NewCollectionForm(forms.Form):
     name = forms.CharField(
         max_length=MAX_NAME_LENGTH, help_text="You can choose the readers and writers later, under Settings."
     )
-
-    def create(self, user: User) -> Collection:
-        return access.create_collection(user, Collection(name=normalize_name(self.cleaned_data["name"])))
 
 
 class SearchInput:

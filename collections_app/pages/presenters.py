@@ -126,8 +126,8 @@ def passage_context(document: Document, generation: int, number: int, count: int
     }
 
 
-def document_context(document: Document) -> dict[str, Any]:
-    """Returns the context of a document from `DocumentFilter`, with the state of its newest version."""
+def document_context(document: Document, is_searched: bool) -> dict[str, Any]:
+    """Returns the context of a document, with the state of its newest version."""
     version = document.displayed_version()
     is_file_error = version.error_code in FILE_ERROR_CODES
     has_failed = version.state == VersionState.FAILED
@@ -148,7 +148,7 @@ def document_context(document: Document) -> dict[str, Any]:
         # Shown to writers only; other users cannot fix the file.
         "advice": FIX_FILE_ADVICE if has_failed and is_file_error else "",
         # Searches use the previous version until the new one is ready, even if that fails.
-        "note": PREVIOUS_VERSION_NOTE if is_unready and vars(document)["is_searched"] else "",
+        "note": PREVIOUS_VERSION_NOTE if is_unready and is_searched else "",
         "warnings": tuple(map(str, version.warnings)),
         "may_retry": has_failed and not is_file_error,
         "may_reprocess": version.state in (VersionState.READY, VersionState.EMPTY),

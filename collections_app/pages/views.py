@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.mixins import LoginRequiredMixin
 from django.core.paginator import Page, Paginator
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -19,8 +19,9 @@ from collections_app import access
 from collections_app.documents import counts, deletion
 from collections_app.extract.file_formats import EXTENSIONS, FORMAT_LABELS
 from collections_app.http.parameters import SEARCH_MODES
-from collections_app.models import Collection, Document, Version
-from collections_app.models.documents import VersionState
+from collections_app.models import Collection, Document
+from collections_app.models.collections import normalize_name
+from collections_app.models.documents import VersionState, searched_document_ids
 from collections_app.pages import presenters
 from collections_app.pages.forms import NewCollectionForm, SearchInput
 from system.errors import NotFound, ServiceError
@@ -79,7 +80,8 @@ class CollectionListPage(CollectionPage):
         if not form.is_valid():
             return self._show(form, 400)
         try:
-            collection = form.create(self.user())
+            name = normalize_name(form.cleaned_data["name"])
+            collection = access.create_collection(self.user(), Collection(name=name))
         except ServiceError as error:
             form.add_error("name", error.message)
             return self._show(form, error.status)
@@ -148,9 +150,10 @@ class CollectionDetailPage(CollectionPage):
     def _documents_context(self, collection: Collection) -> dict[str, Any]:
         list_filter = DocumentFilter(self.request.GET)
         page = self.requested_page(list_filter.filter_documents(collection))
+        searched_ids = searched_document_ids(page)
         return {
             "collection": collection,
-            "rows": [presenters.document_context(document) for document in page],
+            "rows": [presenters.document_context(document, document.pk in searched_ids) for document in page],
             "page": page,
             "list_filter": list_filter,
             "counts": counts.count_by_collection([collection.pk])[collection.pk],
@@ -176,8 +179,7 @@ class DocumentFilter(NameFilter):
             documents = documents.filter(has_name)
         if self.state:
             documents = documents.filter(newest__state=self.state)
-        searched_versions = Version.objects.filter(document=OuterRef("pk"), is_searched=True)
-        return documents.select_related("newest").annotate(is_searched=Exists(searched_versions))
+        return documents.select_related("newest")
 
 
 class PassagePage(CollectionPage):

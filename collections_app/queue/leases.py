@@ -95,9 +95,9 @@ def take_next_lease(last_owner: str = "") -> Lease | None:
     # The next owner in order, then the first.
     durations_s = [LEASE_DURATION.total_seconds(), MAX_LEASE_DURATION.total_seconds()]
     for owner in (last_owner + " ", ""):
-        row = next(iter(fetch_rows(TAKE_NEXT_SQL, [token, *durations_s, owner])), None)
-        if row:
-            return Lease(version_id=row[0], token=token, owner=row[1], attempt=row[2])
+        if rows := fetch_rows(TAKE_NEXT_SQL, [token, *durations_s, owner]):
+            ((version_id, created_by, attempt),) = rows
+            return Lease(version_id=version_id, token=token, owner=created_by, attempt=attempt)
     return None
 
 

@@ -44,9 +44,8 @@ def find_highlights(passages: Sequence[HighlightRequest]) -> list[list[list[int]
         [text.text for text in prepared_texts],
         [any_lexeme_tsquery(passage.lexemes) for passage in selected_passages],
     ]
-    for number, text, (marked_text,) in zip(
-        numbers, prepared_texts, fetch_rows(HEADLINE_SQL, [HEADLINE_OPTIONS, *parameters]), strict=True
-    ):
+    rows = fetch_rows(HEADLINE_SQL, [HEADLINE_OPTIONS, *parameters])
+    for number, text, (marked_text,) in zip(numbers, prepared_texts, rows, strict=True):
         offsets[number] = _merge_overlaps(marked_offsets(marked_text, text))
     return offsets
 

@@ -4,7 +4,7 @@ This is done first, per document, so only relevant chunks are read. With a filte
 versions; without one, it lists the few that are excluded because they are being loaded, replaced or deleted.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -69,19 +69,15 @@ def build_scopes(collections: Sequence[Collection], filter: Filter) -> list[Scop
     """Returns the scopes of the collections in which a version matches the filter."""
     ids = [collection.pk for collection in collections]
     if filter.is_empty:
-        unsearched_rows = _rows_by_collection(UNSEARCHED_SQL, [ids])
+        unsearched_ids = dict(fetch_rows(UNSEARCHED_SQL, [ids]))
         return [
-            Scope(collection=collection, unsearched_ids=unsearched_rows.get(collection.pk, ([],))[0])
+            Scope(collection=collection, unsearched_ids=unsearched_ids.get(collection.pk, ()))
             for collection in collections
         ]
     condition, values = filter.sql("version.metadata")
-    rows = _rows_by_collection(MATCHING_SQL.format(condition=condition), [ids, *values])
+    rows = fetch_rows(MATCHING_SQL.format(condition=condition), [ids, *values])
+    collections_by_id = {collection.pk: collection for collection in collections}
     return [
-        Scope(collection=collection, version_ids=rows[collection.pk][0], chunk_count=rows[collection.pk][1])
-        for collection in collections
-        if collection.pk in rows
+        Scope(collection=collections_by_id[sys_id], version_ids=version_ids, chunk_count=chunk_count)
+        for sys_id, version_ids, chunk_count in rows
     ]
-
-
-def _rows_by_collection(statement: str, values: Sequence[Any]) -> Mapping[str, tuple[Any, ...]]:
-    return {row[0]: row[1:] for row in fetch_rows(statement, values)}

@@ -166,10 +166,8 @@ def _switch_space(collection_id: str, space: EmbeddingSpace, complete_ids: set[i
 
 def _is_index_ready(collection_id: str, space: EmbeddingSpace) -> bool:
     """Whether the index is ready, if the collection is large enough to need one. `vector_indexes` builds it."""
-    chunks = _count_chunks(collection_id)
-    if not vector_indexes.needs_index(chunks, space.dimensions) or vector_indexes.is_index_usable(
-        collection_id, space.pk
-    ):
+    needs_index = vector_indexes.needs_index(_count_chunks(collection_id), space.dimensions)
+    if not needs_index or vector_indexes.is_index_usable(collection_id, space.pk):
         return True
     _record_status(collection_id, "All vectors are stored. The index is being built.", 0, INDEX_CHECK_INTERVAL_S)
     return False
@@ -229,9 +227,8 @@ def _searched_ids(collection_id: str) -> set[int]:
 
 
 def _count_chunks(collection_id: str) -> int:
-    return sum(
-        Version.objects.filter(collection=collection_id, is_searched=True).values_list("chunks_count", flat=True)
-    )
+    searched_versions = Version.objects.filter(collection=collection_id, is_searched=True)
+    return sum(searched_versions.values_list("chunks_count", flat=True))
 
 
 def _batches(version_ids: list[int]) -> list[list[int]]:

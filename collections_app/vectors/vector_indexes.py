@@ -149,8 +149,7 @@ def _is_filled(cursor: Any, candidate: IndexCandidate) -> bool:
     if candidate.is_searched:
         return True
     cursor.execute(COUNT_VECTORS_SQL, [candidate.collection_id, candidate.space_id])
-    vector_count: int = cursor.fetchone()[0]
-    return vector_count >= candidate.chunk_count
+    return bool(cursor.fetchone()[0] >= candidate.chunk_count)
 
 
 def _build_index(cursor: Any, candidate: IndexCandidate) -> bool:

@@ -42,7 +42,7 @@ def run_parser(parser: Any, data: bytes, limits: dict[str, Any]) -> dict[str, An
         parser.parse(data, writer, limits)
         result: dict[str, Any] = writer.result()
         return result
-    except failures.ParserRefused as error:
+    except failures.UnreadableFile as error:
         return {"failed": error.code, "message": error.message}
     except MemoryError:
         return {"failed": "limit_memory", "message": "Reading the file required too much memory."}

@@ -31,7 +31,7 @@ from collections_app.ingest import loading, worker
 from collections_app.metadata.validation import iso_timestamp
 from collections_app.models import Chunk, ChunkVector, Collection, Document, Version
 from collections_app.models.collections import lookup_name
-from collections_app.models.documents import VersionState
+from collections_app.models.documents import VersionState, searched_document_ids
 from system.errors import AccessDenied, BadRequest, Conflict, NotFound
 from system.http import django_request, uploads
 from system.openapi import describe
@@ -80,8 +80,7 @@ class DocumentList(base.ManagementView, GenericAPIView[Document]):
         """Returns the documents of a collection, in any status."""
         collection = self.open_collection(sys_id, "read")
         page: Any = self.paginate_queryset(self.filter_queryset(self.get_queryset().filter(collection=collection)))
-        searched_versions = Version.objects.filter(document__in=[document.pk for document in page], is_searched=True)
-        searched_ids = set(searched_versions.values_list("document_id", flat=True))
+        searched_ids = searched_document_ids(page)
         return self.get_paginated_response(
             [document_body(collection, document, document.pk in searched_ids) for document in page]
         )
@@ -95,7 +94,7 @@ class DocumentList(base.ManagementView, GenericAPIView[Document]):
         collection = self.open_collection(sys_id, "write")
         with uploads.receive_upload(django_request(request), settings.COLLECTIONS["file_limit"]) as upload:
             values = parameters.parse_form(request, upload, load_requests.OPTION_NAMES)
-            load_request = load_requests.from_upload(upload, values)
+            load_request = load_requests.from_upload(upload, load_requests.read_options(values))
             return responses.load_response(request, loading.load_document(self.caller(), collection, load_request))
 
 
@@ -234,11 +233,10 @@ def replace_metadata(document: Document, metadata: dict[str, Any], check: Callab
 
 
 def status_response(collection: Collection, document: Document, status: int = 200) -> Response:
-    is_searched = Version.objects.filter(document=document, is_searched=True).exists()
-    body = document_body(collection, document, is_searched) | {
-        "progress": embedding_progress(collection, newest_version(document))
-    }
-    return Response(body, status=status, headers={"ETag": content_etag(newest_version(document))})
+    version = newest_version(document)
+    body = document_body(collection, document, bool(searched_document_ids([document])))
+    body["progress"] = embedding_progress(collection, version)
+    return Response(body, status=status, headers={"ETag": content_etag(version)})
 
 
 def embedding_progress(collection: Collection, version: Version) -> dict[str, int] | None:

@@ -5,7 +5,7 @@ import zlib
 from io import BytesIO
 from typing import Any
 
-from .failures import ParserRefused, damaged_error, encrypted_error
+from .failures import UnreadableFile, damaged_error, encrypted_error
 
 BLOCK_BYTES = 256 * 1024
 # Chosen: below this size a high ratio is harmless, and small repetitive files often have one.
@@ -30,7 +30,7 @@ def check_archive(data: bytes, limits: dict[str, Any]) -> None:
 def check_entries(archive: zipfile.ZipFile, archive_size: int, limits: dict[str, Any]) -> None:
     entries = archive.infolist()
     if len(entries) > limits["archive_entries"]:
-        raise ParserRefused(
+        raise UnreadableFile(
             "limit_archive", f"The file is an archive with more than {limits['archive_entries']} entries."
         )
     total_bytes = 0
@@ -47,6 +47,7 @@ def check_entries(archive: zipfile.ZipFile, archive_size: int, limits: dict[str,
 
 def check_total_bytes(total_bytes: int, archive_size: int, limits: dict[str, Any]) -> None:
     if total_bytes > limits["archive_bytes"]:
-        raise ParserRefused("limit_archive", f"The file unpacks to more than {limits['archive_bytes'] // 1024**2} MB.")
-    if total_bytes > RATIO_CHECK_FROM_BYTES and total_bytes > archive_size * limits["archive_ratio"]:
-        raise ParserRefused("limit_archive", f"The file unpacks to more than {limits['archive_ratio']} times its size.")
+        raise UnreadableFile("limit_archive", f"The file unpacks to more than {limits['archive_bytes'] // 1024**2} MB.")
+    ratio = limits["archive_ratio"]
+    if total_bytes > RATIO_CHECK_FROM_BYTES and total_bytes > archive_size * ratio:
+        raise UnreadableFile("limit_archive", f"The file unpacks to more than {ratio} times its size.")

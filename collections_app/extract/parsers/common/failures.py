@@ -1,22 +1,26 @@
-"""The errors with which a parser refuses a file."""
+"""The errors for files that cannot be read."""
 
-ENCRYPTED_MESSAGE = "The file is password-protected. Remove the password and send the file again."
 DAMAGED_MESSAGE = "The file is damaged, or its content does not match its name."
 TOO_DEEP_MESSAGE = "The file is nested too deeply to be read."
 
 
-class ParserRefused(Exception):
-    """The file cannot be read. `code` is stable; `message` is a sentence that quotes nothing from the file."""
+class UnreadableFile(Exception):
+    """No text can be extracted from this file; `message` is a sentence that quotes nothing from the file.
 
-    def __init__(self, code: str, message: str) -> None:
+    `code` is damaged, encrypted, or limit_ with archive, cells, characters, memory, pages or time. `is_temporary` is
+    true if the machine was too busy, so a retry may succeed.
+    """
+
+    def __init__(self, code: str, message: str, *, is_temporary: bool = False) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.is_temporary = is_temporary
 
 
-def damaged_error(message: str = DAMAGED_MESSAGE) -> ParserRefused:
-    return ParserRefused("damaged", message)
+def damaged_error(message: str = DAMAGED_MESSAGE) -> UnreadableFile:
+    return UnreadableFile("damaged", message)
 
 
-def encrypted_error() -> ParserRefused:
-    return ParserRefused("encrypted", ENCRYPTED_MESSAGE)
+def encrypted_error() -> UnreadableFile:
+    return UnreadableFile("encrypted", "The file is password-protected. Remove the password and send the file again.")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .failures import ParserRefused, damaged_error
+from .failures import UnreadableFile, damaged_error
 from .text_writer import TextWriter
 
 
@@ -16,7 +16,7 @@ def write_pages(
 ) -> None:
     """Writes the text of all pages. Pages that raise one of `page_errors` are skipped with a warning."""
     if len(pages) > max_pages:
-        raise ParserRefused("limit_pages", f"The file has more than {max_pages} pages.")
+        raise UnreadableFile("limit_pages", f"The file has more than {max_pages} pages.")
     unreadable_count = 0
     for page in pages:
         writer.begin_page()

@@ -1,8 +1,9 @@
 """Writes rows of cells as lines that can be understood without the header row."""
 
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 
-from .failures import ParserRefused
+from .failures import UnreadableFile
 from .text_writer import LINE_GAP, PARAGRAPH_GAP, TextWriter
 
 # The maximum number of rows of a worksheet.
@@ -34,9 +35,9 @@ class TableWriter:
     def count_cells(self, row: Sequence[str], row_number: int) -> None:
         self.cell_count += sum(1 for cell in row if cell)
         if self.cell_count > self.max_cells:
-            raise ParserRefused("limit_cells", f"The file has more than {self.max_cells} cells.")
+            raise UnreadableFile("limit_cells", f"The file has more than {self.max_cells} cells.")
         if row_number >= MAX_ROWS:
-            raise ParserRefused("limit_cells", f"The file has more than {MAX_ROWS} rows.")
+            raise UnreadableFile("limit_cells", f"The file has more than {MAX_ROWS} rows.")
 
 
 def is_header(cells: Sequence[str]) -> bool:
@@ -64,9 +65,5 @@ def format_row(column_names: Sequence[str], cells: Sequence[str]) -> str:
     """
     if not column_names:
         return " | ".join(cell for cell in cells if cell)
-    parts = []
-    for index, cell in enumerate(cells):
-        name = column_names[index] if index < len(column_names) else ""
-        if cell:
-            parts.append(f"{name}: {cell}" if name else cell)
-    return "; ".join(parts)
+    named_cells = zip_longest(column_names, cells, fillvalue="")
+    return "; ".join(f"{name}: {cell}" if name else cell for name, cell in named_cells if cell)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from .failures import ParserRefused
+from .failures import UnreadableFile
 
 PARAGRAPH_GAP = "\n\n"
 LINE_GAP = "\n"
@@ -55,18 +55,13 @@ class TextWriter:
             self.page_starts = []
         self.pending_page_count += 1
 
-    def add_heading(self, level: int, title: str, *, is_written: bool = True) -> None:
-        plain_title = " ".join(self.clean_text(title).split())
-        if not plain_title:
-            return
-        if is_written:
+    def add_heading(self, level: int, title: str) -> None:
+        title = self.clean_text(title).strip()
+        if title:
             self.write(PARAGRAPH_GAP if self.length else "")
             self.record_page_starts()
-        self.record_heading(
-            self.length if is_written or not self.length else self.length + len(PARAGRAPH_GAP), level, plain_title
-        )
-        if is_written:
-            self.write(self.clean_text(title.strip()))
+            self.record_heading(self.length, level, " ".join(title.split()))
+            self.write(title)
 
     def record_heading(self, offset: int, level: int, title: str) -> None:
         if len(self.headings) < MAX_HEADINGS:
@@ -86,7 +81,7 @@ class TextWriter:
     def write(self, text: str) -> None:
         self.length += len(text)
         if self.length > self.max_characters:
-            raise ParserRefused(
+            raise UnreadableFile(
                 "limit_characters", f"The file contains more than {self.max_characters:,} characters of text."
             )
         self.parts.append(text)

@@ -75,10 +75,9 @@ class VisibleTextTarget:
         elif tag in BLOCK_ELEMENTS:
             self.flush()
 
-    def close(self) -> None:
-        self.flush()
-
     def flush(self) -> None:
         lines = "".join(self.block).split("\n")
         self.block = []
         self.writer.add(" ".join(" ".join(line.split()) for line in lines if line.strip()))
+
+    close = flush

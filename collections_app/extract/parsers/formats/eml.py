@@ -6,6 +6,7 @@ from email.errors import HeaderParseError
 from email.header import decode_header, make_header
 from email.message import EmailMessage
 from email.parser import BytesParser
+from itertools import islice
 from typing import Any
 
 from ..common import decoding, visible_html
@@ -35,15 +36,14 @@ class TruncatingPolicy(policy.EmailPolicy):
 def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     message: Any = BytesParser(_class=EmailMessage, policy=TruncatingPolicy()).parsebytes(data)
     # Mail programs show the first header of each name.
-    headers = {name.title(): raw for name, raw in reversed(list(message.raw_items()))}
-    headers = {name: str(raw) for name, raw in headers.items() if name in KEPT_HEADERS}
+    headers = {name.title(): str(raw) for name, raw in reversed(list(message.raw_items()))}
     for name in KEPT_HEADERS:
-        if len(headers.get(name, "")) > MAX_HEADER_LENGTH:
+        raw_header = headers.get(name, "")
+        if len(raw_header) > MAX_HEADER_LENGTH:
             writer.warn(f"Only the first {MAX_HEADER_LENGTH:,} characters of the {name} header were kept.")
-    headers = {name: decode_raw_header(raw) for name, raw in headers.items()}
-    writer.add_heading(1, headers.get("Subject", ""), is_written=False)
-    for name in KEPT_HEADERS:
-        if value := headers.get(name):
+        if value := " ".join(writer.clean_text(decode_raw_header(raw_header)).split()):
+            if name == "Subject":
+                writer.record_heading(writer.length, 1, value)
             writer.add(f"{name}: {value}", LINE_GAP)
     body = message.get_body(preferencelist=("plain", "html"))
     if body is not None:
@@ -85,12 +85,9 @@ def add_body(body: Any, writer: TextWriter) -> None:
 
 def attachment_names(message: Any, body: Any) -> Iterator[str]:
     """Yields the names of the attachments; their content is not part of the document."""
-    count = 0
-    for part in message.walk():
-        name = part.get_filename() if part is not body else None
-        if name and count < MAX_ATTACHMENTS:
-            count += 1
-            yield " ".join(str(name).split())[:200]
+    names = (part.get_filename() for part in message.walk() if part is not body)
+    for name in islice(filter(None, names), MAX_ATTACHMENTS):
+        yield " ".join(str(name).split())[:200]
 
 
 def preload() -> None:

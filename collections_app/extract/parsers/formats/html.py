@@ -24,13 +24,11 @@ def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
 
 
 def write_page(page: str, writer: TextWriter) -> None:
-    if not visible_html.fits_in_tree(page):
-        visible_html.write_visible_text(page, writer)
-        return
-    article = trafilatura.bare_extraction(page, include_comments=False, favor_recall=True, with_metadata=False)
-    body = getattr(article, "body", None)
-    if body is not None and "".join(body.itertext()).strip():
-        write_article(body, writer)
+    if visible_html.fits_in_tree(page):
+        article = trafilatura.bare_extraction(page, include_comments=False, favor_recall=True, with_metadata=False)
+        body = getattr(article, "body", None)
+        if body is not None and "".join(body.itertext()).strip():
+            write_article(body, writer)
     if not writer.length:
         visible_html.write_visible_text(page, writer)
 

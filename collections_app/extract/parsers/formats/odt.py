@@ -13,6 +13,7 @@ from ..common.failures import damaged_error, encrypted_error
 from ..common.text_writer import TextWriter
 
 HEADING, PARAGRAPH, ROW = (TEXTNS, "h"), (TEXTNS, "p"), (TABLENS, "table-row")
+TEXT_BLOCKS = (HEADING, PARAGRAPH)
 TABLE, CELLS = (TABLENS, "table"), ((TABLENS, "table-cell"), (TABLENS, "covered-table-cell"))
 # Deleted text, comments and notes. A note would interrupt the sentence around it.
 IGNORED_ELEMENTS = {(TEXTNS, "tracked-changes"), (OFFICENS, "annotation"), (TEXTNS, "note")}
@@ -42,7 +43,7 @@ def write_blocks(element: Any, writer: TextWriter) -> None:
             write_text_boxes(child, writer)
         elif qname == TABLE:
             writer.add_table(
-                [" ".join(paragraph_texts(cell)) for cell in descendants(row, CELLS)]
+                [" ".join(map(element_text, descendants(cell, TEXT_BLOCKS))) for cell in descendants(row, CELLS)]
                 for row in descendants(child, (ROW,))
             )
         elif qname and qname not in IGNORED_ELEMENTS:
@@ -83,15 +84,6 @@ def descendants(element: Any, qnames: tuple[Any, ...]) -> Iterator[Any]:
             yield child
         elif qname and qname not in IGNORED_ELEMENTS:
             yield from descendants(child, qnames)
-
-
-def paragraph_texts(cell: Any) -> Iterator[str]:
-    for child in cell.childNodes:
-        qname = getattr(child, "qname", None)
-        if qname in (PARAGRAPH, HEADING):
-            yield element_text(child)
-        elif qname and qname not in IGNORED_ELEMENTS:
-            yield from paragraph_texts(child)
 
 
 def preload() -> None:

@@ -8,7 +8,7 @@ import pptx
 from pptx.shapes.group import GroupShape
 
 from ..common import archive
-from ..common.failures import ParserRefused
+from ..common.failures import UnreadableFile
 from ..common.text_writer import TextWriter
 
 
@@ -16,7 +16,7 @@ def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     archive.check_archive(data, limits)
     slides = pptx.Presentation(BytesIO(data)).slides
     if len(slides) > limits["max_pages"]:
-        raise ParserRefused("limit_pages", f"The file has more than {limits['max_pages']} slides.")
+        raise UnreadableFile("limit_pages", f"The file has more than {limits['max_pages']} slides.")
     for slide in slides:
         writer.begin_page()
         add_slide(slide, writer)
