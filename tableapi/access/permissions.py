@@ -191,7 +191,15 @@ class Permissions:
 def check_query(scope: RuleScope, table: Table, query: Query) -> None:
     """Raise an error if a name or value does not fit the table."""
     for predicate in predicates_in(scope, table, query):
-        check_values(predicate)
+        condition = predicate.condition
+        value = read_value(condition)
+        operands: tuple[Any, ...] = ()
+        if condition.row.kind in (ValueKind.TEXT, ValueKind.LIST) and value is not None:
+            operands = value if isinstance(value, tuple) else (value,)
+        elif isinstance(value, Range):
+            operands = (value.low, value.high)
+        for operand in operands:
+            comparison.comparable_value(predicate.path.column, operand, SAMPLE_MOMENT, condition)
 
 
 def predicates_in(scope: ReadScope, table: Table, query: Query) -> Iterator[Predicate]:
@@ -199,18 +207,6 @@ def predicates_in(scope: ReadScope, table: Table, query: Query) -> Iterator[Pred
     condition = resolve_query(scope, table, query)
     if condition is not None:
         yield from predicates_of(condition)
-
-
-def check_values(predicate: Predicate) -> None:
-    column, condition = predicate.path.column, predicate.condition
-    value = read_value(condition)
-    operands: tuple[Any, ...] = ()
-    if condition.row.kind in (ValueKind.TEXT, ValueKind.LIST) and value is not None:
-        operands = value if isinstance(value, tuple) else (value,)
-    elif isinstance(value, Range):
-        operands = (value.low, value.high)
-    for operand in operands:
-        comparison.comparable_value(column, operand, SAMPLE_MOMENT, condition)
 
 
 def check_condition(catalogue: Catalogue, table_name: str | None, text: str) -> None:

@@ -68,11 +68,11 @@ class RuleAdmin(PerTableAdmin):
 
     def save_model(self, request: HttpRequest, obj: Rule, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        for hint in rule_hints.rule_hints(obj):
-            messages.warning(request, hint)
+        hints = list(rule_hints.rule_hints(obj))
         if obj.table is not None and obj.condition:
-            for hint in rule_hints.condition_hints(catalogue_loader.load(), obj.table.name, obj.condition):
-                messages.warning(request, hint)
+            hints += rule_hints.condition_hints(catalogue_loader.load(), obj.table.name, obj.condition)
+        for hint in hints:
+            messages.warning(request, hint)
 
     @admin.display(description="Subject", ordering=Concat("table__name", "column_name", "operation"))
     def subject(self, rule: Rule) -> str:
@@ -83,10 +83,9 @@ class RuleAdmin(PerTableAdmin):
         """The condition, with an error if it has become invalid, for example because a column was deleted."""
         if not rule.condition:
             return ""
+        table_name = rule.table.name if rule.table else None
         try:
-            permissions.check_condition(
-                catalogue_loader.cached_catalogue(), rule.table.name if rule.table else None, rule.condition
-            )
+            permissions.check_condition(catalogue_loader.cached_catalogue(), table_name, rule.condition)
         except QueryError as error:
             return f"{rule.condition} (matches no records: {error})"
         return rule.condition

@@ -44,14 +44,13 @@ def create_attachment(catalogue: Catalogue, caller: Caller, table: str, sys_id: 
         digest.update(piece)
     with transaction.atomic():
         record = open_writable_record(catalogue, caller, table, sys_id)
-        attachment = Attachment(
+        attachment = Attachment.objects.create(
             **record.key_columns,
             file_name=file_name,
             content_type=content_type,
             size=upload.size,
             sha256=digest.hexdigest(),
         )
-        attachment.save()
         with server_binding_cursor() as cursor:
             for number, piece in enumerate(upload.parts()):
                 cursor.execute(
@@ -67,9 +66,12 @@ def find_attachment(catalogue: Catalogue, caller: Caller, table: str, sys_id: st
 
 
 @on_current_catalogue
-def delete_attachment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, attachment_id: str) -> None:
+def delete_attachment(
+    catalogue: Catalogue, caller: Caller, table: str, sys_id: str, attachment_id: str
+) -> dict[str, Any]:
     with transaction.atomic():
         open_writable_record(catalogue, caller, table, sys_id).row(Attachment, attachment_id).delete()
+    return {"sys_id": attachment_id}
 
 
 def content_of(attachment: Attachment) -> Iterator[bytes]:

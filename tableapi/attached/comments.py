@@ -42,8 +42,7 @@ def create_comment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str
         if decision == NEVER:
             raise _denied_error()
         mentions = _mentioned_users(record.context, text)
-        comment = Comment(**record.key_columns, text=text, mentions=mentions)
-        comment.save()
+        comment = Comment.objects.create(**record.key_columns, text=text, mentions=mentions)
         if decision != ALWAYS:
             statement = permission_queries.allowed_statement(permissions, comments, CREATE, ())
             ((is_allowed,),) = statement_runner.fetch(statement, record.context.inputs(sys_id=comment.pk))
@@ -66,10 +65,11 @@ def change_comment(
 
 
 @on_current_catalogue
-def delete_comment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, comment_id: str) -> None:
+def delete_comment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, comment_id: str) -> dict[str, Any]:
     with transaction.atomic():
         record = open_record(catalogue, caller, table, sys_id)
         _lock_changeable_comment(record, comment_id, "delete", allow_admin=True).delete()
+    return {"sys_id": comment_id}
 
 
 def comment_entry(comment: Comment) -> dict[str, Any]:

@@ -11,19 +11,21 @@ from .records import open_record
 
 
 @on_current_catalogue
-def is_following(catalogue: Catalogue, caller: Caller, table: str, sys_id: str) -> bool:
+def read_following(catalogue: Catalogue, caller: Caller, table: str, sys_id: str) -> dict[str, bool]:
     record = open_record(catalogue, caller, table, sys_id)
-    return Follower.objects.filter(**record.key_columns, user_id=caller.user_id).exists()
+    return {"following": Follower.objects.filter(**record.key_columns, user_id=caller.user_id).exists()}
 
 
 @on_current_catalogue
-def follow(catalogue: Catalogue, caller: Caller, table: str, sys_id: str) -> None:
+def follow(catalogue: Catalogue, caller: Caller, table: str, sys_id: str) -> dict[str, bool]:
     with transaction.atomic():
         record = open_record(catalogue, caller, table, sys_id, lock=True)
         Follower.objects.bulk_create([Follower(**record.key_columns, user_id=caller.user_id)], ignore_conflicts=True)
+    return {"following": True}
 
 
 @on_current_catalogue
-def unfollow(catalogue: Catalogue, caller: Caller, table: str, sys_id: str) -> None:
+def unfollow(catalogue: Catalogue, caller: Caller, table: str, sys_id: str) -> dict[str, bool]:
     record = open_record(catalogue, caller, table, sys_id)
     Follower.objects.filter(**record.key_columns, user_id=caller.user_id).delete()
+    return {"following": False}

@@ -3,6 +3,7 @@
 Browsers display only images; all other files are downloaded, so a rough type is enough.
 """
 
+import codecs
 import mimetypes
 
 SAMPLE_BYTES = 4096
@@ -40,10 +41,8 @@ def media_type(sample: bytes, file_name: str) -> str:
 
 
 def _is_text(sample: bytes) -> bool:
-    if b"\x00" in sample:
-        return False
     try:
-        sample[: SAMPLE_BYTES - 4].decode()
-    except UnicodeDecodeError as error:
-        return error.reason == "unexpected end of data"
-    return True
+        codecs.getincrementaldecoder("utf-8")().decode(sample)  # the sample may end within a character
+    except UnicodeDecodeError:
+        return False
+    return b"\x00" not in sample

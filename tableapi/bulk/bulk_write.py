@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db import DataError, transaction
@@ -98,16 +98,16 @@ def _with_minimal_output(change: WriteRequest) -> WriteRequest:
     return replace(change, output=pipeline.minimal_output(change.context, change.table))
 
 
+@dataclass
 class _RecordWriter:
     """Writes records one by one, each in a savepoint. Stops at the first error unless `continues_on_error`."""
 
-    def __init__(self, change: WriteRequest, continues_on_error: bool, write_record: WriteRecord, status: int) -> None:
-        self.change = change
-        self.continues_on_error = continues_on_error
-        self.write_record = write_record
-        self.status = status
-        self.outcomes: list[RecordOutcome] = []
-        self.deadline = time.monotonic() + MAX_BULK_S
+    change: WriteRequest
+    continues_on_error: bool
+    write_record: WriteRecord
+    status: int
+    outcomes: list[RecordOutcome] = field(default_factory=list)
+    deadline: float = field(default_factory=lambda: time.monotonic() + MAX_BULK_S)
 
     def write_each(self, records: Iterator[RecordToWrite]) -> None:
         for record in records:

@@ -6,6 +6,7 @@ the error. Records that a single statement cannot create are created one by one 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, islice
 from typing import Any
 
 from django.db import DataError, IntegrityError, transaction
@@ -30,8 +31,6 @@ class RecordGroup:
 
     bodies: list[dict[str, Any]]
     prepared_records: list[PreparedRecord] | None = None
-    # Sent columns that every record of the statement must send.
-    grouping_columns: frozenset[Column] = frozenset()
 
 
 def group_records(change: WriteRequest, records: Sequence[dict[str, Any]]) -> Iterator[RecordGroup]:
@@ -42,19 +41,16 @@ def group_records(change: WriteRequest, records: Sequence[dict[str, Any]]) -> It
         yield RecordGroup(list(records))
         return
     grouping_columns = frozenset(_grouping_columns(change))
-    group: RecordGroup | None = None
-    for body in records:
-        next_group = _group_of_one(change, body, grouping_columns)
-        if group is not None and _can_be_merged(group, next_group):
-            group.bodies += next_group.bodies
-            if group.prepared_records is not None and next_group.prepared_records is not None:
-                group.prepared_records += next_group.prepared_records
-            continue
-        if group is not None:
-            yield group
-        group = next_group
-    if group is not None:
-        yield group
+    prepared_bodies = ((body, _prepare(change, body)) for body in records)
+
+    def sent_grouping_columns(pair: tuple[dict[str, Any], PreparedRecord | None]) -> frozenset[Column] | None:
+        """None for records that have to be created one by one."""
+        return None if pair[1] is None else grouping_columns & pair[1].sent_values.keys()
+
+    for _, group in groupby(prepared_bodies, sent_grouping_columns):
+        while pairs := list(islice(group, MAX_ROWS)):
+            prepared_records = [prepared for _, prepared in pairs if prepared is not None]
+            yield RecordGroup([body for body, _ in pairs], prepared_records or None)
 
 
 def _grouping_columns(change: WriteRequest) -> Iterator[Column]:
@@ -66,25 +62,19 @@ def _grouping_columns(change: WriteRequest) -> Iterator[Column]:
             yield column
 
 
-def _group_of_one(change: WriteRequest, body: dict[str, Any], grouping_columns: frozenset[Column]) -> RecordGroup:
+def _prepare(change: WriteRequest, body: dict[str, Any]) -> PreparedRecord | None:
+    """Prepare the record, or return None if it has to be created by itself."""
     columns = change.table.columns
     # Checked before values are parsed, because hashing a password takes a quarter of a second.
     if not all(name in columns and single_statement.has_plain_storage(columns[name]) for name in body):
-        return RecordGroup([body])
+        return None
     try:
         prepared = create.prepare(replace(change, body=body))
     except ServiceError:
-        return RecordGroup([body])  # the error is reported when the record is created
+        return None  # the error is reported when the record is created
     is_plain = all(map(single_statement.has_plain_storage, prepared.values))
-    if prepared.errors or prepared.missing_errors or prepared.sys_id is not None or not is_plain:
-        return RecordGroup([body])
-    return RecordGroup([body], [prepared], grouping_columns & prepared.sent_values.keys())
-
-
-def _can_be_merged(group: RecordGroup, next_group: RecordGroup) -> bool:
-    if group.prepared_records is None or next_group.prepared_records is None:
-        return group.prepared_records is next_group.prepared_records
-    return group.grouping_columns == next_group.grouping_columns and len(group.bodies) < MAX_ROWS
+    has_errors = bool(prepared.errors or prepared.missing_errors)
+    return prepared if is_plain and not has_errors and prepared.sys_id is None else None
 
 
 def insert_group(change: WriteRequest, group: RecordGroup) -> list[str] | None:

@@ -1,15 +1,14 @@
 """Creates a record, or updates the one that has the same value in a unique column."""
 
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from django.db import transaction
 
 from system.errors import InvalidParameter
-from tableapi.catalogue.definitions import Column
+from tableapi.access.caller_view import CallerView
+from tableapi.catalogue.definitions import Column, Table
 from tableapi.database import statement_runner
-from tableapi.query.expressions import ALWAYS
+from tableapi.query.expressions import Decision
 from tableapi.query.path_resolver import unknown_column_error
 from tableapi.sql import predicates
 from tableapi.sql.operators import comparison_key
@@ -23,14 +22,9 @@ KEY_PARAMETER = "sysparm_key"
 MAX_ATTEMPTS = 3
 
 
-@dataclass(frozen=True)
-class UpsertResult:
-    write_result: WriteResult
-    is_new: bool
-
-
-def upsert(change: WriteRequest, key: str) -> UpsertResult:
-    """Create or update the record. Retries if a concurrent request creates it first."""
+def upsert(change: WriteRequest, key: str) -> tuple[WriteResult, bool]:
+    """Create or update the record; return the result, and whether the record is new. Retries if a concurrent request
+    creates it first."""
     column = _key_column(change, key)
     value = payload.parse_value(change, column, change.body.get(key))
     if value is None:
@@ -40,8 +34,8 @@ def upsert(change: WriteRequest, key: str) -> UpsertResult:
             with transaction.atomic():
                 sys_id = _lock_matching_record(change, column, value)
                 if sys_id is not None:
-                    return UpsertResult(update.update(change, sys_id, replaces=False), is_new=False)
-                return UpsertResult(create.create(change), is_new=True)
+                    return update.update(change, sys_id, replaces=False), False
+                return create.create(change), True
         except Duplicate as error:
             # The duplicate was created concurrently, or the caller cannot read it.
             if column.name not in error.columns or attempt == MAX_ATTEMPTS:
@@ -66,20 +60,18 @@ def _lock_matching_record(change: WriteRequest, column: Column, value: Any) -> s
     """Find the readable record with this value, and lock it to keep the value until the update."""
     view, table = change.context.view, change.table
     system_records.lock_for_change(table)
-    if not view.can_read(table) or view.column(table, column.name) is None:
+    visible_column = view.column(table, column.name)
+    if not view.can_read(table) or visible_column is None:
         return None
-    statement = view.cached(("by key", table.name, column.name), partial(_match_statement, change, column))
+    statement = view.cached(("by key", table.name, column.name), lambda: _match_statement(view, table, *visible_column))
     rows = custom_columns.fetch_locked(table, statement, change.context.inputs(key=value))
     ((sys_id,),) = statement_runner.strip_version(rows, view.catalogue)
     return None if sys_id is None else str(sys_id)
 
 
-def _match_statement(change: WriteRequest, column: Column) -> Statement:
-    view, table = change.context.view, change.table
+def _match_statement(view: CallerView, table: Table, column: Column, guard: Decision) -> Statement:
     builder = StatementBuilder()
     alias = TableAlias(builder, table)
-    visible = view.column(table, column.name)
-    guard = visible[1] if visible else ALWAYS
     value = predicates.guarded_value(builder, guard, alias, alias.column(column))
     key = builder.input("key", column.column_type.sql_type)
     # Compare as the unique index does: in product tables, it is case-sensitive.

@@ -24,12 +24,11 @@ CURSOR_PARAMETER = "since"
 
 @dataclass(frozen=True)
 class FeedPosition:
-    """The last change returned, and the database it is in; `issued_at` is in seconds since 1970."""
+    """The last change returned, and the database it is in."""
 
     transaction: str = "0"
     id: int = 0
-    issued_at: int = 0
-    database: int = 0
+    database: int | None = None
 
 
 @dataclass(frozen=True)
@@ -46,16 +45,15 @@ def read_feed(catalogue: Catalogue, caller: Caller, table_name: str, raw: RawPar
     context = caller.context(catalogue)
     table = context.view.open_table(table_name)
     identity = ["changes", table.id, caller.user_id]
-    since = _decode_cursor(page_request.cursor, identity, context) if page_request.cursor else None
+    start = _decode_cursor(page_request.cursor, identity, context) if page_request.cursor else FeedPosition()
     if not context.view.can_read(table):
         statement_runner.check_version(context.inputs())  # no statement will compare the version
         return FeedPage([], page_request.cursor)
     plan, statement = _compile(context, table, output, page_request.limit)
-    start = since or FeedPosition()
     inputs = context.inputs(transaction=start.transaction, id=start.id)
     rows = statement_runner.strip_version(statement_runner.fetch_bytes(statement, inputs), catalogue)
     database = int(rows[0][0])
-    if since is not None and since.database != database:
+    if start.database not in (None, database):
         raise CursorExpired
     changes = [(transaction, id_, body) for _, transaction, id_, body in rows if body is not None]
     changes.sort(key=lambda change: (int(change[0]), int(change[1])))
@@ -71,12 +69,11 @@ def read_feed(catalogue: Catalogue, caller: Caller, table_name: str, raw: RawPar
 
 def _decode_cursor(cursor: str, identity: list[str], context: ReadContext) -> FeedPosition:
     transaction, change_id, issued_at, database = cursors.decode(cursor, identity, CURSOR_PARAMETER).keys
-    position = FeedPosition(str(transaction), int(change_id or 0), int(issued_at or 0), int(database or 0))
     limits = [days for days in map(properties.get, (CHANGE_FEED_DAYS, CHANGE_HISTORY_DAYS)) if days]
-    age = timedelta(seconds=context.caller.now.timestamp() - position.issued_at)
+    age = timedelta(seconds=context.caller.now.timestamp() - int(issued_at or 0))
     if limits and age > timedelta(days=min(limits)):
         raise CursorExpired
-    return position
+    return FeedPosition(str(transaction), int(change_id or 0), int(database or 0))
 
 
 def _compile(context: ReadContext, table: Table, output: OutputOptions, limit: int) -> tuple[ReadPlan, Statement]:

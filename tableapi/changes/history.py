@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from system.records.change_log import HASH_SUFFIX
 from tableapi.catalogue.definitions import Catalogue, Column
 from tableapi.database import statement_runner
 from tableapi.query.parameters import RawParameters
@@ -76,6 +77,6 @@ def _changed_field(column: Column, key: str, old: Mapping[str, Any], new: Mappin
         "old": logged_values.output_value(column, key, old),
         "new": logged_values.output_value(column, key, new),
     }
-    if logged_values.is_cut(key, old) or logged_values.is_cut(key, new):
+    if key + HASH_SUFFIX in old or key + HASH_SUFFIX in new:
         field["is_cut"] = True
     return field

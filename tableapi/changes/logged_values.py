@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any
 
 from system.encoded_query import ComparisonKind
-from system.records.change_log import HASH_SUFFIX
 from tableapi.access.caller_view import CallerView
 from tableapi.catalogue.definitions import Catalogue, Column, Table
 from tableapi.query.expressions import ALWAYS
@@ -53,7 +52,3 @@ def output_value(column: Column, key: str, values: Mapping[str, Any]) -> Any:
     if column.compare_as is ComparisonKind.DATETIME and isinstance(value, str):
         return format_time(datetime.fromisoformat(value))
     return value
-
-
-def is_cut(key: str, values: Mapping[str, Any]) -> bool:
-    return key + HASH_SUFFIX in values

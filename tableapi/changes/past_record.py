@@ -1,7 +1,6 @@
 """Reconstructs a record before or after a change from the change log. Pure."""
 
 from collections.abc import Callable
-from typing import Literal
 
 from system.records.change_log import HASH_SUFFIX
 from tableapi.access.caller_view import CallerView
@@ -60,21 +59,17 @@ def became_unreadable_sql(builder: StatementBuilder, view: CallerView, table: Ta
     if decision in (ALWAYS, NEVER):
         return f"({change}.operation = 'delete' AND {'TRUE' if decision == ALWAYS else 'FALSE'})", ""
     stored = TableAlias(builder, table)
-    images: dict[str, ImageOf] = {
-        "delete": lambda column: f"{change}.old_values",
-        "before": lambda column: _image_sql(stored, column, change, ">="),
-        "after": lambda column: _image_sql(stored, column, change, ">"),
-    }
 
-    def readable_at(moment: Literal["delete", "before", "after"]) -> tuple[str, list[str]]:
-        record = PastRecord(table, change, images[moment])
+    def readable_in(image_of: ImageOf) -> tuple[str, list[str]]:
+        record = PastRecord(table, change, image_of)
         condition = predicates.decision_sql(builder, decision, record)
         return f"(({condition}) IS TRUE)", record.known_conditions
 
-    was_readable, known = readable_at("delete")
+    was_readable, known = readable_in(lambda column: f"{change}.old_values")
     deleted = " AND ".join([f"{change}.operation = 'delete'", was_readable, *known])
     try:
-        (readable_before, known_before), (readable_after, known_after) = readable_at("before"), readable_at("after")
+        readable_before, known_before = readable_in(lambda column: _image_sql(stored, column, change, ">="))
+        readable_after, known_after = readable_in(lambda column: _image_sql(stored, column, change, ">"))
     except UnknownValue:
         return f"({deleted})", ""
     hidden = " AND ".join(

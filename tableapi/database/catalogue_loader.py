@@ -83,12 +83,13 @@ def _load_tables() -> Iterator[Table]:
     names = {sys_id: row["name"] for sys_id, row in rows.items()}
     own_columns = _load_columns(names, {row["sys_id"] for row in rows.values() if row["is_system"]})
     set_on_change_rules = list(_load_set_on_change_rules(own_columns))
-    children: dict[str | None, list[str]] = defaultdict(list)
-    for sys_id, row in rows.items():
-        children[row["parent_id"]].append(sys_id)
+    lineages = {sys_id: _lineage(sys_id, rows) for sys_id in rows}
+    families: dict[str, list[str]] = defaultdict(list)
+    for sys_id, lineage in lineages.items():
+        for ancestor in lineage:
+            families[ancestor].append(names[sys_id])
     for sys_id, row in sorted(rows.items(), key=lambda item: item[1]["name"]):
-        lineage = tuple(_lineage(sys_id, rows))
-        family = tuple(_family(sys_id, children))
+        lineage = lineages[sys_id]
         root = names[lineage[-1]]
         numbered_table = next((table for table in lineage if rows[table]["number_prefix"]), "")
         columns = {column.name: column for column in _sys_columns(root, bool(row["is_system"]))}
@@ -105,7 +106,7 @@ def _load_tables() -> Iterator[Table]:
             number_table_id=numbered_table,
             deferred_create=row["deferred_create"],
             lineage=tuple(names[table] for table in lineage),
-            family=tuple(names[table] for table in family),
+            family=tuple(families[sys_id]),
             set_on_change_rules=tuple(
                 rule for rule in set_on_change_rules if columns.get(rule.column.name) is rule.column
             ),
@@ -120,19 +121,13 @@ def _load_set_on_change_rules(own_columns: Mapping[str, list[Column]]) -> Iterat
             yield SetOnChangeRule(column, watched, row["value"], replace(column, default=row["set_to"]), row["clears"])
 
 
-def _lineage(sys_id: str, rows: Mapping[str, dict[str, Any]]) -> Iterator[str]:
-    seen: set[str] = set()
+def _lineage(sys_id: str, rows: Mapping[str, dict[str, Any]]) -> tuple[str, ...]:
+    lineage: tuple[str, ...] = ()
     current: str | None = sys_id
-    while current is not None and current not in seen:
-        seen.add(current)
-        yield current
+    while current is not None and current not in lineage:
+        lineage += (current,)
         current = rows[current]["parent_id"]
-
-
-def _family(sys_id: str, children: Mapping[str | None, list[str]]) -> Iterator[str]:
-    yield sys_id
-    for child in children.get(sys_id, ()):
-        yield from _family(child, children)
+    return lineage
 
 
 def _sys_columns(root: str, is_system: bool) -> Iterator[Column]:
@@ -145,8 +140,7 @@ def _sys_columns(root: str, is_system: bool) -> Iterator[Column]:
 
 def _load_columns(names: Mapping[str, str], system_ids: set[str]) -> dict[str, list[Column]]:
     choices: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    ordered_choices = models.Choice.objects.order_by("position", "sys_id")
-    for column, value, label in ordered_choices.values_list("column_id", "value", "label"):
+    for column, value, label in models.Choice.objects.values_list("column_id", "value", "label"):
         choices[column].append((value, label))
     columns: dict[str, list[Column]] = defaultdict(list)
     for row in models.Column.objects.order_by("sys_id").values():
@@ -203,12 +197,5 @@ def _is_valid(rule: Rule) -> bool:
 
 
 def _load_views() -> dict[tuple[str, str], tuple[str, ...]]:
-    paths_by_view: dict[tuple[str, str], list[str]] = defaultdict(list)
-    rows = models.ViewColumn.objects.order_by("position", "sys_id").values_list(
-        "view__table__name", "view__name", "path"
-    )
-    for table, view in models.View.objects.values_list("table__name", "name"):
-        paths_by_view[table, view] = []
-    for table, view, path in rows:
-        paths_by_view[table, view].append(path)
-    return {key: tuple(paths) for key, paths in paths_by_view.items()}
+    views = models.View.objects.select_related("table").prefetch_related("columns")
+    return {(view.table.name, view.name): tuple(column.path for column in view.columns.all()) for view in views}

@@ -15,6 +15,7 @@ from psycopg import errors, sql
 
 from system.background.task_dispatch import wake_worker
 from system.errors import Unavailable
+from system.plain_sql import fetch_rows
 from tableapi.catalogue.definitions import plain_text_column_name
 from tableapi.ddl import physical_names
 
@@ -108,17 +109,15 @@ def _run_with_retries(statement: sql.Composable) -> None:
 
 
 def has_records(table: Table) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(sql.SQL("SELECT EXISTS (SELECT FROM {})").format(qualified_name(table)))
-        return bool(cursor.fetchone()[0])
+    ((exists,),) = fetch_rows(sql.SQL("SELECT EXISTS (SELECT FROM {})").format(qualified_name(table)))
+    return bool(exists)
 
 
 def count_values(column: Column) -> int:
     """The number of records with a value in the column."""
     name = sql.Identifier(column.database_name)
-    with connection.cursor() as cursor:
-        cursor.execute(sql.SQL("SELECT count({}) FROM {}").format(name, _storage_table(column)))
-        return int(cursor.fetchone()[0])
+    ((count,),) = fetch_rows(sql.SQL("SELECT count({}) FROM {}").format(name, _storage_table(column)))
+    return int(count)
 
 
 def has_longer_text(column: Column, maximum: int) -> bool:
@@ -129,9 +128,9 @@ def has_longer_text(column: Column, maximum: int) -> bool:
         text_sql = sql.SQL("coalesce({}, {})").format(sql.Identifier(plain_text_column_name(column.pk)), text_sql)
     query = sql.SQL("SELECT EXISTS (SELECT 1 FROM {} WHERE octet_length({text}) > %s AND length({text}) > %s)")
     try:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(query.format(_storage_table(column), text=text_sql), [maximum, maximum])
-            return bool(cursor.fetchone()[0])
+        with transaction.atomic():
+            ((is_longer,),) = fetch_rows(query.format(_storage_table(column), text=text_sql), [maximum, maximum])
+            return bool(is_longer)
     except OperationalError as error:
         if not isinstance(error.__cause__, errors.QueryCanceled):
             raise
@@ -169,7 +168,7 @@ def create_table(table: Table) -> None:
         )
         return
     _create_child_table(qualified_name(table), qualified_name(table.parent))
-    root = table.root
+    root = table.lineage[-1]
     create_or_queue_indexes([physical_names.family_index(root.pk, root.name)], root)
 
 

@@ -6,11 +6,11 @@ Each check loads the catalogue from the database, because the table may have bee
 from dataclasses import replace
 
 from django.core.exceptions import ValidationError
+from django.utils.text import capfirst
 
 from system.encoded_query import QueryError
 from system.errors import BadRequest, InvalidInput
 from tableapi.access import permissions
-from tableapi.catalogue.definitions import Column
 from tableapi.database import catalogue_loader
 from tableapi.models import Rule, SetRule, Table, View, ViewColumn
 from tableapi.query import path_resolver, read_plan
@@ -25,8 +25,7 @@ def check_rule(rule: Rule) -> None:
     try:
         permissions.check_condition(catalogue_loader.load(), table.name if table else None, rule.condition)
     except QueryError as error:
-        message = str(error)
-        raise ValidationError({"condition": f"{message[0].upper()}{message[1:]}."}) from None
+        raise ValidationError({"condition": f"{capfirst(str(error))}."}) from None
 
 
 def check_set_on_change_rule(rule: SetRule) -> None:
@@ -34,24 +33,18 @@ def check_set_on_change_rule(rule: SetRule) -> None:
         return  # reported by the other checks
     columns = catalogue_loader.load().tables[rule.column.table.name].columns
     column, watched = columns[rule.column.name], columns[rule.watched.name]
-    errors = {
-        "set_to": _set_to_problem(replace(column, default=rule.set_to)) if rule.set_to else "",
-        "value": _value_problem(watched, rule.value) if rule.value else "",
-    }
-    if problems := {name: problem for name, problem in errors.items() if problem}:
-        raise ValidationError(problems)
-
-
-def _set_to_problem(column: Column) -> str:
-    return "A rule cannot set record numbers." if defaults.is_number_default(column) else defaults.find_problem(column)
-
-
-def _value_problem(column: Column, value: str) -> str:
+    column_with_default = replace(column, default=rule.set_to)
+    problems = {}
+    if defaults.is_number_default(column_with_default):
+        problems["set_to"] = "A rule cannot set record numbers."
+    elif rule.set_to and (problem := defaults.find_problem(column_with_default)):
+        problems["set_to"] = problem
     try:
-        column_values.parse(column, value)
+        column_values.parse(watched, rule.value or None)
     except InvalidInput as error:
-        return error.message
-    return ""
+        problems["value"] = error.message
+    if problems:
+        raise ValidationError(problems)
 
 
 def check_path_in_view(column: ViewColumn, path: str) -> None:

@@ -24,9 +24,8 @@ def rule_hints(rule: Rule) -> Iterator[str]:
         return
     if not (rule.table or rule.column_name or rule.roles or rule.condition):
         yield f"This rule lets every signed-in user {rule.operation} the records of every designed table."
-    subject = {"table": rule.table, "column_name": rule.column_name, "operation": rule.operation, "active": True}
-    others = Rule.objects.filter(**subject).exclude(pk=rule.pk).select_related("table")
-    for other in others:
+    others = Rule.objects.filter(table=rule.table, column_name=rule.column_name, operation=rule.operation, active=True)
+    for other in others.exclude(pk=rule.pk).select_related("table"):
         grants_as_much = other.condition in ("", rule.condition) and (other.admin_overrides or not rule.admin_overrides)
         if grants_as_much and set(other.roles) == set(rule.roles):
             yield f"The access rule “{other}” already grants the same access or more."

@@ -8,7 +8,6 @@ records are deleted, including by a cascade.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
@@ -87,14 +86,18 @@ def validate(record: CatalogueRecord) -> None:
     """
     record.check_characters()
     errors: dict[str, Any] = {}
-    for step in (
-        partial(record.clean_fields, exclude=ID_FIELDS),
+    checks: tuple[Callable[[], None], ...] = (
+        lambda: record.clean_fields(exclude=ID_FIELDS),
         record.clean,
-        partial(check_against_catalogue, record),
-    ):
-        errors = _collect_errors(step, errors)
-    for validate_rows in (record.validate_unique, record.validate_constraints):
-        errors = _collect_errors(partial(validate_rows, exclude=ID_FIELDS | errors.keys()), errors)
+        lambda: check_against_catalogue(record),
+        lambda: record.validate_unique(exclude=ID_FIELDS | errors.keys()),
+        lambda: record.validate_constraints(exclude=ID_FIELDS | errors.keys()),
+    )
+    for check in checks:
+        try:
+            check()
+        except ValidationError as error:
+            error.update_error_dict(errors)
     if errors:
         raise ValidationError(errors)
 
@@ -106,14 +109,6 @@ def check_against_catalogue(record: CatalogueRecord) -> None:
         catalogue_checks.check_path_in_view(record, record.path)
     elif isinstance(record, SetRule):
         catalogue_checks.check_set_on_change_rule(record)
-
-
-def _collect_errors(step: Callable[[], None], errors: dict[str, Any]) -> dict[str, Any]:
-    try:
-        step()
-    except ValidationError as error:
-        return error.update_error_dict(errors)
-    return errors
 
 
 class DesignSaver(RecordSaver):

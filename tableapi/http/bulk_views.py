@@ -40,10 +40,8 @@ class UpsertView(JsonView):
         key = parse_text(request.query_params, upsert.KEY_PARAMETER)
 
         def respond() -> HttpResponse:
-            result = write(caller_of(request), table, change, partial(upsert.upsert, key=key))
-            if result.is_new:
-                return created_response(request, table, result.write_result)
-            return written_response(request, result.write_result)
+            result, is_new = write(caller_of(request), table, change, partial(upsert.upsert, key=key))
+            return created_response(request, table, result) if is_new else written_response(request, result)
 
         return respond_once(request, respond)
 
@@ -55,10 +53,9 @@ def _bulk_response(
     request: Request, table: str, operation: Operation, allows_import: bool = False, **options: bool
 ) -> HttpResponse:
     bulk_request = parse_bulk(json_body(request), request.query_params, **options)
-    parameters = request.query_params
-    write_input = WriteInput(
-        {}, OutputOptions(), parse_input_display(parameters), is_import=allows_import and parse_import(parameters)
-    )
+    display_input = parse_input_display(request.query_params)
+    is_import = allows_import and parse_import(request.query_params)
+    write_input = WriteInput({}, OutputOptions(), display_input, is_import=is_import)
 
     def respond() -> HttpResponse:
         outcomes = write(caller_of(request), table, write_input, lambda change: operation(change, bulk_request))

@@ -65,8 +65,8 @@ class ChangeFeedView(EntryView):
 
 class StatisticsView(EntryView):
     def get(self, request: Request, table: str) -> HttpResponse:
-        result = read_statistics(caller_of(request), table, request.query_params)
-        return data_response([] if result.body is None else [result.body])
+        groups = read_statistics(caller_of(request), table, request.query_params)
+        return data_response([] if groups is None else [groups])
 
 
 class CommentsView(EntryView):
@@ -76,10 +76,7 @@ class CommentsView(EntryView):
 
 class CommentView(EntryView):
     patch = entry_handler(comments.change_comment, takes_body=True)
-
-    def delete(self, request: Request, table: str, sys_id: str, entry: str) -> HttpResponse:
-        comments.delete_comment(caller_of(request), table, sys_id, entry)
-        return entry_response({"sys_id": entry})
+    delete = entry_handler(comments.delete_comment)
 
 
 class AttachmentsView(EntryView):
@@ -99,9 +96,7 @@ class AttachmentsView(EntryView):
 
 
 class AttachmentView(EntryView):
-    def delete(self, request: Request, table: str, sys_id: str, entry: str) -> HttpResponse:
-        attachments.delete_attachment(caller_of(request), table, sys_id, entry)
-        return entry_response({"sys_id": entry})
+    delete = entry_handler(attachments.delete_attachment)
 
 
 class AttachmentContentView(EntryView):
@@ -122,25 +117,14 @@ class AttachmentContentView(EntryView):
 
 
 class FollowerView(EntryView):
-    def get(self, request: Request, table: str, sys_id: str) -> HttpResponse:
-        return entry_response({"following": followers.is_following(caller_of(request), table, sys_id)})
-
-    def put(self, request: Request, table: str, sys_id: str) -> HttpResponse:
-        followers.follow(caller_of(request), table, sys_id)
-        return entry_response({"following": True})
-
-    def delete(self, request: Request, table: str, sys_id: str) -> HttpResponse:
-        followers.unfollow(caller_of(request), table, sys_id)
-        return entry_response({"following": False})
+    get = entry_handler(followers.read_following)
+    put = entry_handler(followers.follow)
+    delete = entry_handler(followers.unfollow)
 
 
 class NotificationsView(EntryView):
     get = page_handler(listing.read_notifications)
-
-    def patch(self, request: Request) -> HttpResponse:
-        body = json_body(request)
-        listing.mark_all(caller_of(request), body)
-        return entry_response(body)
+    patch = entry_handler(listing.mark_all, takes_body=True)
 
 
 class NotificationView(EntryView):

@@ -40,7 +40,11 @@ def respond_once(request: Request, respond: Callable[[], HttpResponse]) -> HttpR
         stored = IdempotentAnswer.objects.filter(**identity, created_at__gt=Now() - RETENTION_PERIOD).first()
         if stored is not None:
             return _replay(stored, request_hash)
-        response = _first_response(respond)
+        try:
+            with transaction.atomic():
+                response = respond()
+        except ServiceError as error:
+            response = error_response(error)
         if response.status_code < 500 and response.status_code not in TRANSIENT_STATUSES:
             _store_response(identity, request_hash, response)
         return response
@@ -68,14 +72,6 @@ def _lock_key(identity: dict[str, Any]) -> None:
         raise Conflict(message, code="idempotency_in_progress")
 
 
-def _first_response(respond: Callable[[], HttpResponse]) -> HttpResponse:
-    try:
-        with transaction.atomic():
-            return respond()
-    except ServiceError as error:
-        return error_response(error)
-
-
 def _replay(stored: IdempotentAnswer, request_hash: str) -> HttpResponse:
     if stored.body_hash != request_hash:
         message = "This Idempotency-Key was used for a different request. Use a new key."
@@ -87,17 +83,15 @@ def _replay(stored: IdempotentAnswer, request_hash: str) -> HttpResponse:
 
 
 def _store_response(identity: dict[str, Any], request_hash: str, response: HttpResponse) -> None:
-    headers = {name: response[name] for name in STORED_HEADERS if name in response}
     values = {
         "body_hash": request_hash,
         "status": response.status_code,
         "body": response.content.decode(),
-        "headers": headers,
+        "headers": {name: response[name] for name in STORED_HEADERS if name in response},
         "created_at": Now(),
     }
     IdempotentAnswer.objects.update_or_create(**identity, defaults=values)
 
 
-def delete_expired() -> int:
-    count, _ = IdempotentAnswer.objects.filter(created_at__lte=Now() - RETENTION_PERIOD).delete()
-    return count
+def delete_expired() -> None:
+    IdempotentAnswer.objects.filter(created_at__lte=Now() - RETENTION_PERIOD).delete()

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -11,7 +12,7 @@ from rest_framework.request import Request
 
 from system.http import django_request, etags
 from system.http.error_responses import own_url
-from tableapi.query import parameters
+from tableapi.query.parameters import MAX_IGNORED_NAMES
 from tableapi.read.entry_pages import CURSOR_PARAMETER, EntryPage
 from tableapi.read.list_page import ListResult
 from tableapi.read.pipeline import RecordResult
@@ -96,8 +97,10 @@ def _is_not_modified(request: Request, tag: str) -> bool:
 
 
 def set_ignored_fields(response: HttpResponse, names: Sequence[str]) -> None:
-    if names and (header := parameters.ignored_header(names)):
-        response["X-Ignored-Fields"] = header
+    # Only possible column paths are included, so that the header has no line breaks.
+    paths = [name for name in names if re.fullmatch(r"[a-z0-9_.]{1,255}", name)]
+    if paths:
+        response["X-Ignored-Fields"] = ",".join(paths[:MAX_IGNORED_NAMES])
 
 
 def _etag(result: RecordResult) -> str | None:

@@ -36,7 +36,6 @@ class State(models.Model):
 
     @classmethod
     def locked_row(cls) -> "State":
-        """Return the row, locked for update."""
         row, _ = cls.objects.select_for_update().get_or_create(pk=cls.ROW_ID, defaults={"version": NextVersion()})
         return row
 

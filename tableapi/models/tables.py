@@ -49,10 +49,6 @@ class Table(CatalogueRecord):
         return [self] if self.parent is None else [self, *self.parent.lineage]
 
     @property
-    def root(self) -> "Table":
-        return self.lineage[-1]
-
-    @property
     def descendants(self) -> "list[Table]":
         return [table for child in self.children.all() for table in (child, *child.descendants)]
 
@@ -128,7 +124,6 @@ class Column(CatalogueRecord):
 
     @property
     def database_name(self) -> str:
-        """Its name in the database."""
         return self.physical_name or self.name
 
     def clean(self) -> None:

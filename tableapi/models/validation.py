@@ -65,7 +65,7 @@ def check_column(column: Column) -> None:
         return  # reported by the field validation
     previous = column.stored_record()
     if table.is_system and not schema_editor.is_product_change():
-        if not _is_custom(column, table):
+        if not column.is_designed or table.name not in EXTENSIBLE_TABLES:
             _check_only_label_changed(column, previous)
             return
         _check_custom_column(column)
@@ -80,10 +80,6 @@ def check_column(column: Column) -> None:
     if previous is not None:
         _check_stored_lengths(column, previous)
     _check_default(column)
-
-
-def _is_custom(column: Column, table: Table) -> bool:
-    return column.is_designed and table.name in EXTENSIBLE_TABLES
 
 
 def _check_custom_column(column: Column) -> None:
@@ -169,14 +165,14 @@ def _check_set_on_change_rules(column: Column) -> None:
 
 def _check_max_length(column: Column) -> None:
     limits = column.column_type.length_limits
-    if column.max_length is not None and limits is None:
-        raise ValidationError({"max_length": MAX_LENGTH_NEEDS_TEXT})
-    has_index_option = column.is_unique or column.is_indexed or column.is_display
-    if limits is None or not has_index_option:
-        return
-    column.max_length = column.max_length or limits.default
-    if column.max_length > limits.maximum:
-        raise ValidationError({"max_length": f"An indexed text column can have at most {limits.maximum:,} characters."})
+    if limits is None:
+        if column.max_length is not None:
+            raise ValidationError({"max_length": MAX_LENGTH_NEEDS_TEXT})
+    elif column.is_unique or column.is_indexed or column.is_display:
+        column.max_length = column.max_length or limits.default
+        if column.max_length > limits.maximum:
+            problem = f"An indexed text column can have at most {limits.maximum:,} characters."
+            raise ValidationError({"max_length": problem})
 
 
 def _check_stored_lengths(column: Column, previous: Column) -> None:

@@ -8,8 +8,6 @@ from tableapi.models.tables import Table
 
 
 class View(CatalogueRecord):
-    """A named list of the columns that a form shows."""
-
     table_columns = ("table", "name")
 
     table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="views")

@@ -50,8 +50,10 @@ def mark(catalogue: Catalogue, caller: Caller, notification_id: str, body: Any) 
     return {**entry, "read": read_at is not None}
 
 
-def mark_all(caller: Caller, body: Any) -> None:
-    _notifications_of(caller, {}).update(read_at=_parse_read_at(body))
+def mark_all(caller: Caller, body: Any) -> dict[str, Any]:
+    read_at = _parse_read_at(body)
+    _notifications_of(caller, {}).update(read_at=read_at)
+    return {"read": read_at is not None}
 
 
 def _notifications_of(caller: Caller, conditions: dict[str, Any]) -> Any:

@@ -33,7 +33,6 @@ VALUE_SCHEMAS: Mapping[str, Object] = {
 
 
 def response_schema(column: Column, target_label: str) -> Object:
-    """Return the schema of a value in a response."""
     return _describe(dict(column.column_type.schema), column, target_label)
 
 

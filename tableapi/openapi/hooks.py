@@ -30,8 +30,7 @@ def add_tables(result: Object, request: Request | None = None, **_: Any) -> Obje
     """POSTPROCESSING_HOOKS: adds the Table API as this caller sees it."""
     paths = describe_any_table()
     components = result.setdefault("components", {})
-    components["parameters"] = PARAMETERS
-    components["headers"] = RESPONSE_HEADERS
+    components |= {"parameters": PARAMETERS, "headers": RESPONSE_HEADERS}
     schemas = dict(SCHEMAS)
     user: Any = getattr(request, "user", None)
     if user is not None and user.is_authenticated:
@@ -47,9 +46,8 @@ def add_tables(result: Object, request: Request | None = None, **_: Any) -> Obje
 def describe_any_table() -> Object:
     """Return the paths with the table name as a parameter, which reveal no tables."""
     bodies = dict.fromkeys(("post", "put", "patch"), "NewValues")
-    methods = {"get", "delete", *bodies}
     any_table = TableDescription(TABLE_NAME, "record", reference("schemas", "Records"), bodies)
-    return table_paths(any_table, methods) | paths_of(OPERATIONS)
+    return table_paths(any_table, {"get", "delete", *bodies}) | paths_of(OPERATIONS)
 
 
 def describe_visible_tables(view: CallerView) -> tuple[Object, Object]:

@@ -1,10 +1,8 @@
 """Parses the parameters of a request into frozen values. Pure."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
 from typing import NamedTuple, Protocol
 
 from system.encoded_query import QueryError
@@ -145,11 +143,6 @@ def invalid_query(error: QueryError) -> BadRequest:
         field="sysparm_query",
         position=error.position,
     )
-
-
-def ignored_header(names: Iterable[str]) -> str:
-    """Return the value of X-Ignored-Fields. Only possible column paths are included, so that it has no line breaks."""
-    return ",".join(islice((name for name in names if re.fullmatch(r"[a-z0-9_.]{1,255}", name)), MAX_IGNORED_NAMES))
 
 
 def parse_text(raw: RawParameters, name: str) -> str:

@@ -98,12 +98,19 @@ def resolve_path(scope: ReadScope, table: Table, path: tuple[str, ...]) -> Resol
     return ResolvedPath(tuple(steps), *visible_column) if visible_column else None
 
 
+def required_path(scope: ReadScope, table: Table, path: tuple[str, ...], position: int | None = None) -> ResolvedPath:
+    """Return the path with its columns. Raises BadRequest if one of them is not visible."""
+    resolved = resolve_path(scope, table, path)
+    if resolved is None:
+        raise unknown_column_error(path, position)
+    return resolved
+
+
 def resolve_query(scope: ReadScope, table: Table, query: Query, *, with_slots: bool = False) -> Expression | None:
     """Return the condition of a query, or None if it has no conditions."""
     if not query.groups:
         return None
-    numbered_conditions = enumerate(query.conditions())
-    slots = {id(condition): slot for slot, condition in numbered_conditions} if with_slots else {}
+    slots = {id(condition): slot for slot, condition in enumerate(query.conditions())} if with_slots else {}
     condition = _resolve_groups(scope, table, query.groups, slots)
     _refuse_too_many_words(condition)
     return condition
@@ -144,9 +151,7 @@ def _combine(kind: type[AllOf] | type[AnyOf], parts: list[Expression]) -> Expres
 
 def resolve_condition(scope: ReadScope, table: Table, condition: Condition, slot: int | None) -> Predicate:
     """Resolve the columns of a condition. Raises BadRequest or QueryError if they are missing or unsuitable."""
-    path = resolve_path(scope, table, condition.path)
-    if path is None:
-        raise unknown_column_error(condition.path, condition.position)
+    path = required_path(scope, table, condition.path, condition.position)
     if not condition.row.fits(path.column.compare_as, condition.path):
         raise QueryError(f"{condition.operator} cannot be used with {path.column.type} columns", condition.position)
     kind = condition.row.kind
@@ -163,9 +168,7 @@ def _resolve_other_path(scope: ReadScope, table: Table, condition: Condition, pa
     """Resolve the other column of a condition that compares two columns."""
     value: Any = read_value(condition)
     other_path = value.path if isinstance(value, Distance) else value
-    other = resolve_path(scope, table, other_path)
-    if other is None:
-        raise unknown_column_error(other_path, condition.value_position)
+    other = required_path(scope, table, other_path, condition.value_position)
     kinds = {COMPARABLE_KINDS.get(column.compare_as, column.compare_as) for column in (path.column, other.column)}
     if len(kinds) > 1 or not OPERATORS[condition.operator].fits(other.column.compare_as, other_path):
         raise QueryError(
@@ -184,9 +187,8 @@ def _family_table_ids(scope: ReadScope, condition: Condition) -> tuple[str, ...]
 
 
 def _searched_paths(scope: ReadScope, table: Table, condition: Condition) -> tuple[ResolvedPath, ...]:
-    indexed_columns = [column for column in table.columns.values() if column.column_type.is_text and column.is_indexed]
-    paths = [resolve_path(scope, table, (column.name,)) for column in indexed_columns]
-    visible_paths = tuple(path for path in paths if path is not None)
-    if not visible_paths:
+    columns = [column for column in table.columns.values() if column.column_type.is_text and column.is_indexed]
+    paths = tuple(path for column in columns if (path := resolve_path(scope, table, (column.name,))) is not None)
+    if not paths:
         raise QueryError("the table has no column that supports word search", condition.position)
-    return visible_paths
+    return paths

@@ -8,7 +8,7 @@ from system.errors import BadRequest, InvalidParameter
 from tableapi.catalogue.definitions import Column, Table
 
 from .expressions import ALWAYS, NEVER, Decision, Expression, PathStep, ResolvedPath
-from .path_resolver import ReadScope, resolve_path, resolve_query, unknown_column_error
+from .path_resolver import ReadScope, required_path, resolve_path, resolve_query
 
 MAX_JOINS = 12
 DEFAULT_VIEW_NAMES = ("Default", "default")
@@ -76,9 +76,7 @@ def plan_filter(scope: ReadScope, table: Table, query: Query) -> ReadPlan:
 def _sort_keys(scope: ReadScope, table: Table, query: Query) -> tuple[SortKey, ...]:
     sort_keys = []
     for sort in query.order:
-        path = resolve_path(scope, table, sort.path)
-        if path is None:
-            raise unknown_column_error(sort.path, sort.position)
+        path = required_path(scope, table, sort.path, sort.position)
         if not path.column.column_type.is_sortable:
             raise QueryError(f"{path.column.type} columns cannot be sorted", sort.position, ".".join(sort.path))
         sort_keys.append(SortKey(path, sort.is_descending))
@@ -100,10 +98,7 @@ def _output_fields(
     scope: ReadScope, table: Table, fields: tuple[str, ...], view: tuple[str, ...] | None
 ) -> tuple[tuple[OutputField, ...], tuple[str, ...]]:
     """Return the fields of the response, and the requested names that do not exist."""
-    if fields:
-        names: Iterable[str] = fields
-    else:
-        names = view if view is not None else [column.name for column in table.columns.values()]
+    names: Iterable[str] = fields or (table.columns if view is None else view)
     outputs, ignored = {}, []
     for name in dict.fromkeys(names):
         output = _output_field(scope, table, name)

@@ -4,7 +4,6 @@ If the last record's sort values are too long for a URL, it holds an earlier pos
 """
 
 import base64
-import binascii
 import hashlib
 import json
 from dataclasses import dataclass
@@ -51,11 +50,9 @@ def decode(cursor: str, list_identity: list[str], parameter: str = "sysparm_curs
             raise ValueError
         encrypted = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         keys, skip = json.loads(_cipher(settings.SECRET_KEY).decrypt(encrypted, [_digest(list_identity)]))
-    except (ValueError, binascii.Error, InvalidTag):
-        raise InvalidParameter(
-            "The cursor is not valid for this list. Start again without it.",
-            field=parameter,
-        ) from None
+    except (ValueError, InvalidTag):
+        message = "The cursor is not valid for this list. Start again without it."
+        raise InvalidParameter(message, field=parameter) from None
     return CursorPosition(tuple(keys), skip)
 
 

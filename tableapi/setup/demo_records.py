@@ -1,7 +1,6 @@
 """Demo records: tasks of the demo users, a form view, and access rules for the tasks."""
 
-from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -17,6 +16,7 @@ from tableapi.catalogue.definitions import Table as CataloguedTable
 from tableapi.database import catalogue_loader
 from tableapi.design import saving
 from tableapi.models import Rule, Table, View, ViewColumn
+from tableapi.read.entry_pages import format_time
 from tableapi.values import column_values, defaults
 from tableapi.write import designed_records
 
@@ -111,41 +111,35 @@ def _create_tasks(catalogue: Catalogue, users: dict[str, User]) -> None:
     company = Company.objects.filter(name="Example Company").values_list("sys_id", flat=True).first()
     shared = {"assignment_group": group, "company": company, "opened_by": users["agent"].pk}
     first_id = None
-    for demo_task, values in zip(TASKS, _task_values(users, services), strict=True):
+    for demo_task in TASKS:
         parent = first_id if demo_task.short_description == "Docking station has no sound" else None
-        sys_id = designed_records.insert(catalogue, task, _stored_values(task, shared | values | {"parent_id": parent}))
+        values = shared | _task_values(demo_task, users, services) | {"parent_id": parent}
+        sys_id = designed_records.insert(catalogue, task, _stored_values(task, values))
         first_id = first_id or sys_id
 
 
-def _task_values(users: dict[str, User], services: dict[str, str]) -> Iterator[dict[str, Any]]:
-    now = timezone.now()
-    agent = users["agent"].pk
-    for demo_task in TASKS:
-        caller = users[demo_task.caller].pk
-        is_closed = demo_task.state == CLOSED_STATE
-        yield {
-            "short_description": demo_task.short_description,
-            "description": demo_task.description or None,
-            "subject": demo_task.short_description,
-            "service": services[demo_task.service],
-            "state": demo_task.state,
-            "priority": demo_task.priority,
-            "caller": caller,
-            "contact": caller,
-            "assigned_user": agent if demo_task.is_assigned else None,
-            "followers_list": [agent, caller] if demo_task.priority == "1" and caller != agent else None,
-            "work_notes": WORK_NOTES if demo_task.state != "1" else None,
-            "active": not is_closed,
-            "opened_at": _instant(now - timedelta(days=demo_task.opened_days_ago)),
-            "due_date": _instant(now + timedelta(days=demo_task.due_in_days)),
-            "closed_at": _instant(now) if is_closed else None,
-            "closed_by": agent if is_closed else None,
-            "attention_required": demo_task.priority == "1",
-        }
-
-
-def _instant(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M:%S")
+def _task_values(demo_task: Task, users: dict[str, User], services: dict[str, str]) -> dict[str, Any]:
+    now, agent, caller = timezone.now(), users["agent"].pk, users[demo_task.caller].pk
+    is_closed = demo_task.state == CLOSED_STATE
+    return {
+        "short_description": demo_task.short_description,
+        "description": demo_task.description or None,
+        "subject": demo_task.short_description,
+        "service": services[demo_task.service],
+        "state": demo_task.state,
+        "priority": demo_task.priority,
+        "caller": caller,
+        "contact": caller,
+        "assigned_user": agent if demo_task.is_assigned else None,
+        "followers_list": [agent, caller] if demo_task.priority == "1" and caller != agent else None,
+        "work_notes": WORK_NOTES if demo_task.state != "1" else None,
+        "active": not is_closed,
+        "opened_at": format_time(now - timedelta(days=demo_task.opened_days_ago)),
+        "due_date": format_time(now + timedelta(days=demo_task.due_in_days)),
+        "closed_at": format_time(now) if is_closed else None,
+        "closed_by": agent if is_closed else None,
+        "attention_required": demo_task.priority == "1",
+    }
 
 
 def _stored_values(table: CataloguedTable, row: dict[str, Any]) -> dict[Column, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils import timezone
+from django.utils.text import capfirst
 
 from system.records.record import Record
 from tableapi.catalogue.column_types import COLUMN_TYPES, type_names_where
@@ -38,7 +39,7 @@ def update_system_tables() -> None:
 def _create_tables(models_by_table: dict[str, type[Record]]) -> bool:
     existing_names = set(Table.objects.filter(name__in=models_by_table).values_list("name", flat=True))
     new_tables = [
-        Table(name=name, label=_capitalized(model._meta.verbose_name), is_system=True)
+        Table(name=name, label=capfirst(str(model._meta.verbose_name)), is_system=True)
         for name, model in models_by_table.items()
         if name not in existing_names
     ]
@@ -51,19 +52,24 @@ def _update_columns(models_by_table: dict[str, type[Record]], tables: dict[str, 
         (column.table_id, column.name): column
         for column in Column.objects.filter(table__is_system=True).exclude(physical_name="")
     }
-    descriptions = {(table_id, name): values for table_id, name, values in _describe_columns(models_by_table, tables)}
-    new = [Column(table_id=key[0], name=key[1], **values) for key, values in descriptions.items() if key not in stored]
-    changed = [stored[key] for key, values in descriptions.items() if key in stored and _differs(stored[key], values)]
-    removed_ids = [column.pk for key, column in stored.items() if key not in descriptions]
-    for column in changed:
-        for name, value in _attributes(descriptions[column.table_id, column.name]).items():
-            setattr(column, name, value)
-        column.sys_updated_at, column.sys_version = timezone.now(), column.sys_version + 1
+    new, changed, updated_fields = [], [], {"sys_updated_at", "sys_version"}
+    for table_id, name, values in _describe_columns(models_by_table, tables):
+        column = stored.pop((table_id, name), None)
+        if column is None:
+            new.append(Column(table_id=table_id, name=name, **values))
+            continue
+        del values["label"]  # administrators may change it
+        if any(getattr(column, attribute) != value for attribute, value in values.items()):
+            for attribute, value in values.items():
+                setattr(column, attribute, value)
+            column.sys_updated_at, column.sys_version = timezone.now(), column.sys_version + 1
+            changed.append(column)
+            updated_fields |= values.keys()
     Column.objects.bulk_create(new)
-    names = {name for values in descriptions.values() for name in _attributes(values)}
-    Column.objects.bulk_update(changed, [*names, "sys_updated_at", "sys_version"])
-    Column.objects.filter(pk__in=removed_ids).delete()
-    return bool(new or changed or removed_ids)
+    Column.objects.bulk_update(changed, updated_fields)
+    # The remaining columns no longer have a field.
+    Column.objects.filter(pk__in=[column.pk for column in stored.values()]).delete()
+    return bool(new or changed or stored)
 
 
 def _describe_columns(
@@ -78,15 +84,6 @@ def _describe_columns(
                 yield tables[table_name].pk, name, values
 
 
-def _attributes(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes that follow the model. Labels do not, because administrators may change them."""
-    return {name: value for name, value in values.items() if name != "label"}
-
-
-def _differs(column: Column, values: dict[str, Any]) -> bool:
-    return any(getattr(column, name) != value for name, value in _attributes(values).items())
-
-
 def _describe_column(model: type[Record], name: str, tables: dict[str, Table]) -> dict[str, Any] | None:
     """Return the attributes of the column for a field, or None if it refers to a table outside the catalogue."""
     field: Any = model._meta.get_field(name)
@@ -96,7 +93,7 @@ def _describe_column(model: type[Record], name: str, tables: dict[str, Table]) -
     is_secret = name in model.secret_columns
     is_optional = field.blank or field.null or field.has_default() or not field.editable or is_secret
     return {
-        "label": _capitalized(field.verbose_name),
+        "label": capfirst(str(field.verbose_name)),
         "type": type_name,
         "reference_table_id": tables[target].pk if target else None,
         "mandatory": not is_optional,
@@ -107,11 +104,6 @@ def _describe_column(model: type[Record], name: str, tables: dict[str, Table]) -
         "is_display": model.display_column == name,
         "physical_name": field.column,
     }
-
-
-def _capitalized(name: Any) -> str:
-    """Unlike `str.capitalize`, keeps later capitals, as in "URL IdP"."""
-    return str(name)[:1].upper() + str(name)[1:]
 
 
 def _type_of(model: type[Record], field: Any) -> tuple[str, str | None]:

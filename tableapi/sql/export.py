@@ -20,7 +20,6 @@ SAFE_KINDS = frozenset(
 )  # fmt: skip
 # JSON contains neither of these characters, so COPY does not change it.
 JSON_LINES = "FORMAT csv, DELIMITER E'\\x01', QUOTE E'\\x02'"
-CSV_LINES = "FORMAT csv"
 
 
 class ValueWriter(StatementBuilder):
@@ -50,7 +49,7 @@ def export_sql(builder: StatementBuilder, plan: ReadPlan, style: OutputStyle, li
     ]
     order = select.order_sql(plan, select.sort_keys(plan, from_clause))
     rows = f"SELECT {line} FROM {from_clause.sql()} WHERE {' AND '.join(parts)} ORDER BY {order} LIMIT {limit + 1}"
-    return f"COPY ({rows}) TO STDOUT ({CSV_LINES if as_csv else JSON_LINES})"
+    return f"COPY ({rows}) TO STDOUT ({'FORMAT csv' if as_csv else JSON_LINES})"
 
 
 def _cell_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, alias: TableAlias) -> str:

@@ -1,9 +1,10 @@
 """Compiles conditions on typed columns for the Table API. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, ClassVar
 
-from system.encoded_query import ComparisonKind, Condition, Moment, Range, read_list, read_value
+from system.encoded_query import ComparisonKind, Condition, Moment, read_list, read_value
 from system.encoded_query.sql import (
     COMPARISONS,
     FOLD_ARRAY_SQL,
@@ -120,27 +121,14 @@ class ColumnConditionCompiler(ConditionCompiler[ColumnSubject]):
             return f"({sql} AND {self.subject.raw} IS NOT NULL)"
         return sql
 
-    def _bind_folded(self, reader: ValueReader) -> str:
+    def _bind_value(self, operand_of: Callable[[Any], Any] = lambda value: value) -> str:
+        column = self.subject.column
+
+        def reader(condition: Condition, moment: Moment) -> Any:
+            return comparable_value(column, operand_of(read_value(condition)), moment, condition)
+
         placeholder = self.bind(reader, SQL_TYPES[self.subject.kind])
         return FOLD_SQL.format(placeholder) if self.subject.kind is ComparisonKind.TEXT else placeholder
-
-    def _bind_value(self) -> str:
-        column = self.subject.column
-
-        def value(condition: Condition, moment: Moment) -> Any:
-            return comparable_value(column, read_value(condition), moment, condition)  # type: ignore[arg-type]  # a value of TEXT kind
-
-        return self._bind_folded(value)
-
-    def _bind_range_end(self, name: str) -> str:
-        column = self.subject.column
-
-        def edge(condition: Condition, moment: Moment) -> Any:
-            value: Any = read_value(condition)
-            assert isinstance(value, Range)
-            return comparable_value(column, getattr(value, name), moment, condition)
-
-        return self._bind_folded(edge)
 
     def any_value(self, test: str) -> str:
         return test
@@ -178,7 +166,7 @@ class ColumnConditionCompiler(ConditionCompiler[ColumnSubject]):
 
     def between(self) -> str:
         subject = self.subject
-        low, high = self._bind_range_end("low"), self._bind_range_end("high")
+        low, high = self._bind_value(attrgetter("low")), self._bind_value(attrgetter("high"))
         if subject.kind is ComparisonKind.DATETIME:
             return f"({subject.comparison_key} >= {low} AND {subject.comparison_key} < {high} + {SECOND_SQL})"
         return f"{subject.comparison_key} BETWEEN {low} AND {high}"

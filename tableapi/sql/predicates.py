@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from system.encoded_query import ValueKind, read_words
-from tableapi.catalogue.definitions import OWN_TABLE_COLUMN, Table
+from tableapi.catalogue.definitions import OWN_TABLE_COLUMN
 from tableapi.query.expressions import (
     AllOf,
     AlwaysAllowed,
@@ -77,15 +77,12 @@ def expression_sql(builder: StatementBuilder, condition: Expression, alias: Tabl
         case AnyOf(parts):
             return _join_conditions(" OR ", [expression_sql(builder, part, alias, value_of) for part in parts])
         case ChildTablePredicate(table, part):
-            return _child_predicate_sql(builder, table, part, alias)
+            child = TableAlias(builder, table)
+            child_condition = rule_sql(builder, part, child)
+            ids_match = f"{child.sys_id()} = {alias.sys_id()}"
+            return f"EXISTS (SELECT FROM {child.from_sql()} WHERE {ids_match} AND {child_condition})"
         case Predicate():
             return _predicate_sql(builder, condition, alias, value_of)
-
-
-def _child_predicate_sql(builder: StatementBuilder, table: Table, part: Expression, alias: TableAlias) -> str:
-    child = TableAlias(builder, table)
-    condition = rule_sql(builder, part, child)
-    return f"EXISTS (SELECT FROM {child.from_sql()} WHERE {child.sys_id()} = {alias.sys_id()} AND {condition})"
 
 
 def _predicate_sql(builder: StatementBuilder, predicate: Predicate, alias: TableAlias, value_of: PathSql) -> str:
@@ -113,9 +110,8 @@ def _family_sql(predicate: Predicate, alias: TableAlias) -> str:
 
 def _words_sql(builder: StatementBuilder, predicate: Predicate, value_of: PathSql) -> str:
     """Each word must be in one of the columns. Each column has its own GIN index on this expression."""
-    words = read_words(predicate.condition.value)
     conditions = []
-    for word in words:
+    for word in read_words(predicate.condition.value):
         query = f"plainto_tsquery('simple', {builder.parameter(lambda _, word=word: word, 'text')})"  # type: ignore[misc]
         columns = [f"to_tsvector('simple', {value_of(path)}) @@ {query}" for path in predicate.searched_paths]
         conditions.append(_join_conditions(" OR ", columns))

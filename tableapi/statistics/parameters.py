@@ -62,6 +62,7 @@ class SortKey(NamedTuple):
 class StatisticsShape(NamedTuple):
     """The part of a request that determines the SQL text."""
 
+    # Grouped by function, which the JSON relies on.
     aggregates: tuple[Aggregate, ...]
     group_keys: tuple[GroupKey, ...]
     # At least one condition of each inner tuple must hold.
@@ -93,7 +94,7 @@ def parse_statistics(raw: RawParameters) -> StatisticsRequest:
     """Parse the parameters. Raises BadRequest, or QueryError for an invalid query."""
     aggregates = [Aggregate(COUNT)] if parse_switch(raw, "sysparm_count") else []
     aggregates += [
-        Aggregate(function, _split_path(name))
+        Aggregate(function, tuple(name.split(".")))
         for function in FUNCTIONS
         for name in parse_names(raw, f"sysparm_{function}_fields", MAX_AGGREGATES)
     ]
@@ -114,10 +115,6 @@ def parse_statistics(raw: RawParameters) -> StatisticsRequest:
     return StatisticsRequest(parse_query_text(parse_text(raw, "sysparm_query")), shape, having_values)
 
 
-def _split_path(name: str) -> tuple[str, ...]:
-    return tuple(name.split("."))
-
-
 def _parse_group_key(text: str) -> GroupKey:
     """
     >>> _parse_group_key("opened_at:month")
@@ -126,11 +123,11 @@ def _parse_group_key(text: str) -> GroupKey:
     name, separator, period = text.partition(":")
     if separator and period not in PERIODS:
         raise InvalidParameter(f"The period must be one of {', '.join(PERIODS)}.", field="sysparm_group_by")
-    return GroupKey(text, _split_path(name), period)
+    return GroupKey(text, tuple(name.split(".")), period)
 
 
 def _aggregate(match: "re.Match[str]") -> Aggregate:
-    return Aggregate(match["function"], _split_path(match["path"])) if match["function"] else Aggregate(COUNT)
+    return Aggregate(match["function"], tuple(match["path"].split("."))) if match["function"] else Aggregate(COUNT)
 
 
 def _parse_having(text: str) -> tuple[tuple[tuple[HavingCondition, ...], ...], tuple[Decimal, ...]]:

@@ -9,7 +9,7 @@ from tableapi.access.caller_view import CallerView
 from tableapi.catalogue.definitions import Table
 from tableapi.query import read_plan
 from tableapi.query.expressions import ResolvedPath
-from tableapi.query.path_resolver import resolve_path, resolve_query, unknown_column_error
+from tableapi.query.path_resolver import required_path, resolve_query
 from tableapi.query.read_plan import OutputField, ReadPlan
 
 from .parameters import COUNT, Aggregate, GroupKey, StatisticsRequest, StatisticsShape
@@ -62,7 +62,7 @@ def plan_statistics(view: CallerView, table: Table, request: StatisticsRequest) 
 
 
 def _group_field(view: CallerView, table: Table, key: GroupKey) -> OutputField:
-    path = _resolve_path(view, table, key.path)
+    path = required_path(view, table, key.path)
     kind = path.column.compare_as
     if kind not in (TIME_KINDS if key.period else DISTINCT_KINDS):
         raise _type_error("sysparm_group_by", f"Records cannot be grouped by {key.text}", path)
@@ -70,7 +70,7 @@ def _group_field(view: CallerView, table: Table, key: GroupKey) -> OutputField:
 
 
 def _aggregate_path(view: CallerView, table: Table, aggregate: Aggregate) -> ResolvedPath:
-    path = _resolve_path(view, table, aggregate.path)
+    path = required_path(view, table, aggregate.path)
     if path.column.compare_as not in KINDS_BY_FUNCTION[aggregate.function]:
         message = f"{aggregate.function} cannot be used with {'.'.join(aggregate.path)}"
         raise _type_error(f"sysparm_{aggregate.function}_fields", message, path)
@@ -82,13 +82,6 @@ def _refuse_times(shape: StatisticsShape, paths: Mapping[Aggregate, ResolvedPath
         if aggregate.function in ("min", "max") and paths[aggregate].column.compare_as in TIME_KINDS:
             name = f"{aggregate.function}({'.'.join(aggregate.path)})"
             raise _type_error("sysparm_having", f"{name} cannot be compared with a number", paths[aggregate])
-
-
-def _resolve_path(view: CallerView, table: Table, names: tuple[str, ...]) -> ResolvedPath:
-    path = resolve_path(view, table, names)
-    if path is None:
-        raise unknown_column_error(names)
-    return path
 
 
 def _type_error(parameter: str, message: str, path: ResolvedPath) -> BadRequest:

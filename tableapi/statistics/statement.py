@@ -1,7 +1,8 @@
 """Compiles the statement for statistics: readable records, their groups, and the JSON of each group. Pure."""
 
 import json
-from itertools import count
+from itertools import count, groupby
+from operator import attrgetter
 
 from system.encoded_query import ComparisonKind
 from tableapi.query.expressions import ResolvedPath
@@ -16,12 +17,9 @@ from .parameters import COUNT, Aggregate, GroupKey, HavingCondition, SortKey
 from .plan import StatisticsPlan
 
 
-def statistics_statement(plan: StatisticsPlan) -> Statement:
-    """Return the catalogue version and the JSON of all groups."""
-    return _StatementCompiler(plan).statement()
+class StatisticsCompiler:
+    """Compiles the statement of one plan."""
 
-
-class _StatementCompiler:
     def __init__(self, plan: StatisticsPlan) -> None:
         self.plan = plan
         self.shape = plan.shape
@@ -31,6 +29,7 @@ class _StatementCompiler:
         self.aliases = {aggregate: f"a{number}" for number, aggregate in enumerate(self.shape.all_aggregates)}
 
     def statement(self) -> Statement:
+        """Return the catalogue version and the JSON of all groups."""
         body = (
             f"SELECT string_agg({self._json_sql()}, ',' ORDER BY g.place) FROM ({self._groups_sql()}) g "
             f"WHERE g.place <= {self.shape.limit}"
@@ -111,26 +110,20 @@ class _StatementCompiler:
         return f" HAVING ({') AND ('.join(terms)})" if terms else ""
 
     def _having_condition(self, condition: HavingCondition, number: int) -> str:
-        operator = "<>" if condition.operator == "!=" else condition.operator
-        return (
-            f"{self._aggregate_sql(condition.aggregate)} {operator} {self.builder.input(f'having{number}', 'numeric')}"
-        )
+        value = self.builder.input(f"having{number}", "numeric")
+        return f"{self._aggregate_sql(condition.aggregate)} {condition.operator} {value}"
 
     def _json_sql(self) -> str:
         members = []
         if self.shape.group_keys:
             groups = [(key.text, self._group_json(number, key, field)) for number, (key, field) in self._group_items()]
             members.append(("group", _object_sql(groups)))
-        if Aggregate(COUNT) in self.shape.aggregates:
-            members.append((COUNT, f"g.{self.aliases[Aggregate(COUNT)]}::text"))
-        functions = dict.fromkeys(aggregate.function for aggregate in self.shape.aggregates if aggregate.path)
-        for function in functions:
-            values = [
-                (".".join(aggregate.path), self._aggregate_json(aggregate))
-                for aggregate in self.shape.aggregates
-                if aggregate.function == function
-            ]
-            members.append((function, _object_sql(values)))
+        for function, aggregates in groupby(self.shape.aggregates, attrgetter("function")):
+            if function == COUNT:
+                members.append((COUNT, f"g.{self.aliases[Aggregate(COUNT)]}::text"))
+            else:
+                values = [(".".join(aggregate.path), self._aggregate_json(aggregate)) for aggregate in aggregates]
+                members.append((function, _object_sql(values)))
         return _object_sql(members)
 
     def _aggregate_json(self, aggregate: Aggregate) -> str:

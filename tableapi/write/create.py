@@ -95,7 +95,7 @@ def _check_references(change: WriteRequest, values: Mapping[Column, Any], errors
 class TableDefaults(NamedTuple):
     """The defaults of a table, columns with a default that depends on the moment, and columns that need a value."""
 
-    constants: Mapping[Column, Any]
+    constants: dict[Column, Any]
     computed: list[Column]
     mandatory: list[Column]
 

@@ -22,8 +22,7 @@ LoggedValues = dict[str, Any]
 
 
 def column_names(table: str) -> frozenset[str]:
-    columns = catalogue_loader.reload_if_changed().tables[table].custom_columns
-    return frozenset(column.name for column in columns)
+    return frozenset(column.name for column in catalogue_loader.reload_if_changed().tables[table].custom_columns)
 
 
 def save(record: Record, values: Mapping[str, Any]) -> list[str]:

@@ -37,11 +37,9 @@ UNIQUE_CODES = frozenset({"unique", "unique_together"})
 UNCHANGED_PASSWORD = object()
 
 
-def models_with_columns() -> Iterator[type[Record]]:
-    """Yield the models whose tables are in the Table API."""
-    for model in apps.get_models():
-        if issubclass(model, Record) and model.table_columns:
-            yield model
+def models_with_columns() -> list[type[Record]]:
+    """Return the models whose tables are in the Table API."""
+    return [model for model in apps.get_models() if issubclass(model, Record) and model.table_columns]
 
 
 @cache

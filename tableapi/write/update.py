@@ -99,11 +99,10 @@ def _changed_values(
 ) -> dict[Column, Any]:
     values = {}
     for column, value in sent_values.items():
-        new = value_changes.UNCHANGED
         with column_errors.collecting_errors(errors):
             new = value_changes.changed_value(change, column, value, current.columns[column], replaces=replaces)
-        if new is not value_changes.UNCHANGED:
-            values[column] = new
+            if new is not value_changes.UNCHANGED:
+                values[column] = new
     return values
 
 
