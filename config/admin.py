@@ -19,8 +19,7 @@ dashboard.register_links("System", 90, dashboard.Link("Periodic tasks", "schedul
 class PeriodicTaskAdmin(ModelAdmin):  # type: ignore[misc]  # the theme has no types
     """The product's schedules, which administrators can view and pause."""
 
-    list_display = ("name", "interval", "enabled", "last_run_at", "total_run_count")
-    fields = ("name", "interval", "enabled", "last_run_at", "total_run_count")
+    list_display = fields = ("name", "interval", "enabled", "last_run_at", "total_run_count")
     readonly_fields = ("name", "interval", "last_run_at", "total_run_count")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -28,8 +28,6 @@ def variable(
 
 @dataclass(frozen=True)
 class Environment:
-    """The typed values of all variables."""
-
     env: str = variable(
         "SVC_ENV", "`development` or `production`.", "development", parsers.one_of("development", "production")
     )
@@ -240,7 +238,6 @@ class Environment:
 
     @property
     def local_url(self) -> str:
-        """The URL of the service on this machine."""
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::", "") else self.host
         host = f"[{host}]" if ":" in host else host
         return f"{'https' if self.tls_cert else 'http'}://{host}:{self.port}"

@@ -6,6 +6,7 @@ Standard library only.
 import ipaddress
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -111,26 +112,20 @@ def postgres_url(value: str) -> str:
 
 
 def smtp_url(value: str) -> str:
-    try:
+    with suppress(ValueError):  # the message can contain the password
         parts = urlsplit(value)
-        is_valid = parts.scheme in ("smtp", "smtps", "smtp+plain") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # the message can contain the password
-        is_valid = False
-    if not is_valid:
-        raise ValueError("must be smtp://user:password@host:587, smtps://… or smtp+plain://…")
-    return value
+        if parts.scheme in ("smtp", "smtps", "smtp+plain") and parts.hostname and parts.port != 0:
+            return value
+    raise ValueError("must be smtp://user:password@host:587, smtps://… or smtp+plain://…")
 
 
 def redis_url(value: str) -> str:
-    try:
+    with suppress(ValueError):  # the message can contain the password
         parts = urlsplit(value)
-        is_valid = parts.scheme == "unix" or (
+        if parts.scheme == "unix" or (
             parts.scheme in ("redis", "rediss")
             and parts.port != 0  # raises ValueError if it is not a number
             and (parts.path.strip("/") or "0").isdigit()
-        )
-    except ValueError:  # the message can contain the password
-        is_valid = False
-    if not is_valid:
-        raise ValueError("must be redis://host:6379/0, rediss://… or unix:///path")
-    return value
+        ):
+            return value
+    raise ValueError("must be redis://host:6379/0, rediss://… or unix:///path")

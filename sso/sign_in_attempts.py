@@ -115,11 +115,10 @@ def check_authorization_response(
         raise SignInRefused(Refusal.RESPONSE_MALFORMED, f"This sign-in expects a response of type {attempt.kind}.")
     if setting is None or not setting.active:
         raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection was deactivated or deleted during the sign-in.")
-    endpoints = setting.endpoints
     if parameters.get("iss", attempt.issuer) != attempt.issuer:
         raise SignInRefused(Refusal.RESPONSE_ISSUER, "The issuer (iss) in the response is not the connection's issuer.")
     # An ID token names the issuer too, so a provider need not repeat it.
-    if kind == CODE_FLOW and endpoints is not None and endpoints.iss_in_response and "iss" not in parameters:
+    if kind == CODE_FLOW and setting.iss_in_response and "iss" not in parameters:
         raise SignInRefused(Refusal.RESPONSE_ISSUER, "The response lacks iss, which this provider always sends.")
     if "error" in parameters:
         is_error_code = token_client.ERROR_CODE_PATTERN.fullmatch(parameters["error"])

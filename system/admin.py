@@ -5,6 +5,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.http import HttpRequest
+from django.urls import reverse
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from system.admin_site import dashboard
@@ -78,7 +79,7 @@ def background_tile(request: HttpRequest) -> dashboard.Tile | None:
         title="Background work",
         figure="Running" if not silent_names else "Needs attention",
         description="All background services are running." if not silent_names else f"Not responding: {silent_names}.",
-        url=dashboard.Link("", "", "django_celery_beat.PeriodicTask").url,
+        url=reverse("admin:django_celery_beat_periodictask_changelist"),
         icon="settings_heart",
         needs_attention=bool(silent_names),
     )
@@ -89,7 +90,7 @@ def deletions_tile(request: HttpRequest) -> dashboard.Tile | None:
     if not request.user.is_superuser:
         return None
     count = DeletionLogEntry.objects.count()
-    link = dashboard.Link("", "", "system.DeletionLogEntry")
+    url = reverse("admin:system_deletionlogentry_changelist")
     return dashboard.Tile(
-        "Deleted records", str(count), "Shows which records were deleted, and by whom.", link.url, "delete_history"
+        "Deleted records", str(count), "Shows which records were deleted, and by whom.", url, "delete_history"
     )

@@ -79,10 +79,7 @@ def describe(
 ) -> Callable[[Method], Method]:
     """`@extend_schema` for a method that can also return one of the errors in `error_classes`."""
     all_responses = {**responses, **{error.status: error for error in error_classes}}
-    decorator: Callable[[Method], Method] = extend_schema(
-        operation_id=operation_id, summary=summary, responses=all_responses, **options
-    )
-    return decorator
+    return extend_schema(operation_id=operation_id, summary=summary, responses=all_responses, **options)
 
 
 def response_header(name: str, schema: Object, description: str) -> OpenApiParameter:

@@ -24,7 +24,8 @@ def clear_all() -> None:
 
 
 class WeightedCache(Generic[Key, Item]):
-    """The most recently used items, up to a total weight of `max_weight`; `weigh` estimates the bytes of one item.
+    """The most recently used items, up to a total weight of `max_weight`; `weigh` returns the weight of one item,
+    usually its approximate size in bytes.
 
     A cache without a name belongs to another object, is freed together with it, and is not cleared by `clear_all`.
 

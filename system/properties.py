@@ -15,7 +15,6 @@ CACHE_TTL_S = 1.0
 
 
 def get(definition: PropertyDefinition) -> Any:
-    """The current typed value."""
     now = time.monotonic()
     entry = VALUE_CACHE.get(definition.name)
     if entry is None or now - entry[0] > CACHE_TTL_S:

@@ -30,7 +30,7 @@ def people_tile(request: HttpRequest) -> dashboard.Tile | None:
     text = f"active user{pluralize(active_count)}{inactive_text}."
     if locked_count := login_attempts.count_locked_logins():
         text += f" {locked_count} login{pluralize(locked_count, ' is,s are')} locked out."
-    return dashboard.Tile("People", str(active_count), text, dashboard.Link("", "", "accounts.User").url, "person")
+    return dashboard.Tile("People", str(active_count), text, reverse("admin:accounts_user_changelist"), "person")
 
 
 @start_page.register_entry

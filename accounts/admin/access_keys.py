@@ -27,9 +27,7 @@ class AccessKeyForm(forms.ModelForm):  # type: ignore[type-arg]
         help_text="Leave empty for all of the user's roles. Roles that the user does not have are ignored.",
     )
 
-    class Meta:
-        model = AccessKey
-        fields = ("user", "name", "expires_at", "scope")
+    class Meta:  # the admin sets the model and the fields
         help_texts = {"expires_at": "In UTC, for example 2030-12-31 and 23:59:00. Leave empty for no expiry."}
         error_messages = {
             "expires_at": {

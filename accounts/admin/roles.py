@@ -38,10 +38,6 @@ class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
         queryset=Role.objects.all(), required=False, help_text="Users with this role also have these roles."
     )
 
-    class Meta:
-        model = Role
-        fields = ("name", "description", "contains", "grantable_by_sign_in")
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.name == ADMIN:

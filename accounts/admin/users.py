@@ -147,9 +147,6 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
     )
     add_fieldsets = ((None, {"fields": ("login", "usable_password", "password1", "password2")}),)
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        return RecordAdmin.get_fieldsets(self, request, obj) if obj else self.add_fieldsets
-
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         if request.method == "GET" and context.get("original") is not None:
             self._warn_of_shared_email(request, context["original"])
@@ -214,7 +211,6 @@ class GroupAdmin(HistoryAdmin):
 @admin.register(Company)
 class CompanyAdmin(RecordAdmin):
     empty_list_text = "Organizations that people and records belong to."
-    list_display = ("name", "active")
+    list_display = fields = ("name", "active")
     list_filter = ["active"]
     search_fields = ("name",)
-    fields = ("name", "active")

@@ -3,6 +3,4 @@
 Sessions store the path `accounts.authentication.PasswordBackend`, so it must not change.
 """
 
-from accounts.authentication.schemes import PasswordBackend
-
-__all__ = ["PasswordBackend"]
+from accounts.authentication.schemes import PasswordBackend as PasswordBackend

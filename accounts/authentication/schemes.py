@@ -1,7 +1,6 @@
 """DRF's authentication classes for Basic, Bearer and sessions, and Django's backend for the pages."""
 
 import base64
-import binascii
 from typing import Any
 
 from django.contrib.auth.backends import ModelBackend
@@ -46,7 +45,7 @@ class BasicAuthentication(ChallengeAuthentication):
             return None
         try:
             pair = base64.b64decode(encoded, validate=True).decode("utf-8")
-        except (binascii.Error, UnicodeDecodeError, ValueError):
+        except ValueError:
             raise AuthenticationFailed from None
         login, colon, password = pair.partition(":")
         if not colon:

@@ -39,7 +39,7 @@ class StartView(View):
         return HttpResponseRedirect(welcome_url if leaves_start_page else reverse("login"))
 
 
-def safe_redirect_path(request: HttpRequest, next_url: str) -> str:
+def safe_redirect_path(next_url: str) -> str:
     """Where to go after sign-in: a path of this service or the start page."""
     is_local = next_url.startswith("/") and url_has_allowed_host_and_scheme(next_url, allowed_hosts=None)
     return next_url if is_local else reverse("start")
@@ -51,7 +51,7 @@ class SignInView(View):
     def get(self, request: HttpRequest) -> HttpResponse:
         next_url = request.GET.get("next", "")
         if request.user.is_authenticated:
-            return redirect(safe_redirect_path(request, next_url))
+            return redirect(safe_redirect_path(next_url))
         return self._render_form(request, SignInForm(), next_url, shows_form="local" in request.GET)
 
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -69,7 +69,7 @@ class SignInView(View):
             form.add_error(None, "Incorrect login or password, or the account is not active.")
             return self._render_form(request, form, next_url, status=401)
         login(request, user)
-        return redirect(safe_redirect_path(request, next_url))
+        return redirect(safe_redirect_path(next_url))
 
     def _render_form(
         self, request: HttpRequest, form: SignInForm, next_url: str, status: int = 200, *, shows_form: bool = True

@@ -3,12 +3,12 @@
 import hashlib
 import re
 from datetime import datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
-from django.contrib.sessions.base_session import AbstractBaseSession, BaseSessionManager
+from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
 from django.utils import timezone
 
@@ -38,7 +38,7 @@ OPERATING_SYSTEMS = (
     ("Macintosh", "macOS"),
     ("Linux", "Linux"),
 )
-PROGRAM_PATTERN = re.compile(r"[A-Za-z][\w .-]{0,40}")
+PROGRAM_PATTERN = re.compile(r"(?!Mozilla/)[A-Za-z][\w .-]{0,40}")
 
 
 def hash_session_key(session_key: str) -> str:
@@ -55,8 +55,6 @@ class Session(AbstractBaseSession):
     # The id of the `ProviderSession` of the `sso` app, if the user signed in through a provider.
     provider_session = models.CharField(max_length=32, blank=True, default="", db_index=True)
     started_at = models.DateTimeField(default=timezone.now)
-
-    objects: ClassVar[Any] = BaseSessionManager()
 
     class Meta:
         db_table = "accounts_session"
@@ -134,5 +132,4 @@ def describe_user_agent(user_agent: str) -> str:
     if browser:
         return f"{browser} on {system}" if system else browser
     program = PROGRAM_PATTERN.match(user_agent)
-    is_program = program is not None and not user_agent.startswith("Mozilla/")
-    return program.group().strip() if program is not None and is_program else "Unknown browser"
+    return program.group().strip() if program else "Unknown browser"

@@ -15,6 +15,7 @@ from django.db.models.functions import Least, Now
 from django.utils import timezone
 
 from system.errors import TooManyRequests
+from system.plain_sql import fetch_rows
 
 MAX_SLOW_STATEMENTS = 2
 LIMIT_DURATION = timedelta(seconds=60)
@@ -66,6 +67,4 @@ class SlowStatementLimit(models.Model):
                 connection.close()
 
     def _call_lock_function(self, function: str) -> bool:
-        with connection.cursor() as cursor:
-            cursor.execute(f"SELECT {function}(hashtextextended(%s, 0))", [f"slow caller {self.pk}"])
-            return bool(cursor.fetchone()[0])
+        return bool(fetch_rows(f"SELECT {function}(hashtextextended(%s, 0))", [f"slow caller {self.pk}"])[0][0])

@@ -80,7 +80,6 @@ class User(Record, SlowStatementLimit, AbstractBaseUser):
     objects: ClassVar[UserManager] = UserManager()
 
     USERNAME_FIELD = "login"
-    EMAIL_FIELD = "email"
 
     class Meta(Record.Meta):
         db_table = "user"

@@ -91,7 +91,6 @@ class DataFolder:
         return descriptor
 
     def record_url(self, url: str) -> None:
-        """Record the URL of the service that this process runs."""
         self.url_file.write_text(f"{os.getpid()} {url}\n", encoding="utf-8")
 
     def running_url(self) -> str | None:

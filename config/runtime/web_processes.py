@@ -40,8 +40,6 @@ class ForkedChild(Exception):
 
 @dataclass
 class WebProcess:
-    """A process that serves requests."""
-
     pid: int
     started_at: float = 0.0
     runs_old_code: bool = False  # the code from before SIGHUP
@@ -55,8 +53,6 @@ class WebProcess:
 
 
 class Parent:
-    """Keeps the web processes running."""
-
     def __init__(self, environment: Environment, report_fd: int, listener_fd: int, old_pids: tuple[int, ...]) -> None:
         self.process_count = environment.web_processes
         self.report_fd = report_fd

@@ -32,7 +32,7 @@ def connection_tile(request: HttpRequest) -> dashboard.Tile | None:
     count = failures.aggregate(count=Sum("times"))["count"] or 0
     failure_summary = f"{count} failed provider sign-in{'' if count == 1 else 's'} in the last 24 hours."
     if setting is None:
-        url = dashboard.Link("", "", "sso.OidcSetting").url
+        url = reverse("admin:sso_oidcsetting_changelist")
         return dashboard.Tile("Single sign-on", "Off", f"No connection is active. {failure_summary}", url, "login")
     pair = CertificatePair.objects.filter(url_idp=setting.url_idp, realm=setting.realm).first()
     fetched_at = pair.fetched_at if pair else None

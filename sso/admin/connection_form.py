@@ -9,6 +9,7 @@ from accounts import roles
 from sso.connections import saving
 from sso.connections.saving import ScriptChecks
 from sso.models import OidcSetting
+from sso.models.connection_validators import normalize_newlines
 from sso.models.oidc_settings import default_script
 from sso.models.provider_state import INTERNAL_COLUMNS
 from system import encryption, properties
@@ -65,12 +66,10 @@ class SecretField(forms.CharField):
 
 
 class ScriptField(forms.CharField):
-    """Removes the CR that browsers add to line breaks, so that they do not count as a change."""
-
     widget = UnfoldAdminTextareaWidget(attrs={"rows": 9, "spellcheck": "false", "class": "sb-code"})
 
     def to_python(self, value: Any) -> Any:
-        return str(super().to_python(value)).replace("\r\n", "\n")
+        return normalize_newlines(str(super().to_python(value)))
 
 
 class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]

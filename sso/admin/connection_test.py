@@ -66,8 +66,7 @@ def _run_test(setting: OidcSetting, callback_url: str, deadline: Deadline) -> Te
     facts.append(("algorithms", ", ".join(endpoints.algorithms) or "not advertised"))
     stored_setting = setting.stored_record()
     comparable_setting = stored_setting if stored_setting is not None and stored_setting.pair == setting.pair else None
-    known_endpoints = comparable_setting.endpoints if comparable_setting is not None else None
-    risky_change = endpoints.risky_change_since(known_endpoints) if known_endpoints is not None else ""
+    risky_change = endpoints.risky_change_since(comparable_setting.endpoints if comparable_setting else None)
     notes: list[str] = []
     versions = ("", "")
     if risky_change:

@@ -8,8 +8,8 @@ from django.http import HttpRequest
 from django.utils.formats import localize
 from django.utils.html import format_html
 
+from accounts.privileges import may_change_account
 from sso.models import IdentityLink, IdpCertificate, SignIn
-from sso.models.identity_links import may_reset
 from sso.refusals import Refusal
 from system.admin_site.site import ReadOnlyAdmin
 
@@ -53,13 +53,13 @@ class IdentityLinkAdmin(ReadOnlyAdmin):
     fields = ("user", "issuer", "sub", "is_unapproved", "is_email_unverified")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        is_allowed = obj is None or may_reset(obj)
+        is_allowed = obj is None or may_change_account(obj.user)
         return is_allowed and bool(request.user.has_module_perms("sso"))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         to_delete, model_count, perms_needed, protected = super().get_deleted_objects(objs, request)
         note = "only an administrator can reset it, because the account has a protected role"
-        kept_links = [f"{link} ({note})" for link in objs if not may_reset(link)]
+        kept_links = [f"{link} ({note})" for link in objs if not may_change_account(link.user)]
         return to_delete, model_count, set() if kept_links else perms_needed, [*protected, *kept_links]
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[IdentityLink]) -> None:

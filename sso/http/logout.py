@@ -4,7 +4,7 @@ import hmac
 import secrets
 import time
 from functools import partial
-from typing import Any, cast
+from typing import cast
 from urllib.parse import urlsplit
 
 import structlog
@@ -44,10 +44,9 @@ def sign_out_at_provider(request: HttpRequest) -> SignOutResponder | None:
         return None
     setting, hint = session.setting, session.token_hint
     session.delete()
-    endpoints = setting.endpoints if setting else None
-    if setting is None or endpoints is None or not endpoints.end_session or endpoints.issuer != session.issuer:
+    if setting is None or not setting.end_session_endpoint or setting.issuer != session.issuer:
         return None
-    url, client_id, return_url = endpoints.end_session, setting.client_id, post_logout_redirect_uri(setting)
+    url, client_id, return_url = setting.end_session_endpoint, setting.client_id, post_logout_redirect_uri(setting)
 
     def respond(request: HttpRequest) -> HttpResponse:
         state = secrets.token_urlsafe(32)
@@ -103,22 +102,18 @@ class BackchannelLogoutView(View):
         try:
             ended_count = end_sessions(request.POST.getlist("logout_token"))
         except NoSlotFree:
-            return json_response({"error": "temporarily_unavailable"}, 503)
+            return unavailable_response()
         except SignInRefused as refusal:
             logger.warning("backchannel_logout_refused", outcome=refusal.code, detail=refusal.detail)
             if refusal.status == 503:  # the token may be valid; it cannot be checked at the moment
-                return json_response({"error": "temporarily_unavailable"}, 503)
-            return json_response({"error": "invalid_request", "error_description": refusal.code}, 400)
+                return unavailable_response()
+            return JsonResponse({"error": "invalid_request", "error_description": refusal.code}, status=400)
         logger.info("backchannel_logout", ended=ended_count)
-        return json_response({}, 200)
+        return JsonResponse({})
 
 
-def json_response(body: dict[str, Any], status: int) -> HttpResponse:
-    response = JsonResponse(body, status=status)
-    response["Cache-Control"] = "no-store"
-    if status == 503:
-        response["Retry-After"] = "1"
-    return response
+def unavailable_response() -> HttpResponse:
+    return JsonResponse({"error": "temporarily_unavailable"}, status=503, headers={"Retry-After": "1"})
 
 
 def end_sessions(tokens: list[str]) -> int:
@@ -140,14 +135,12 @@ def end_sessions(tokens: list[str]) -> int:
 def verify_logout_token(token: str) -> Claims:
     """Verify a logout token from the provider of any connection, active or not, and return its claims."""
     issuer = token_check.unverified_issuer(token)
-    oidc_settings = list(OidcSetting.objects.filter(issuer=issuer).order_by("-active")) if issuer else []
+    oidc_settings = OidcSetting.objects.filter(issuer=issuer).order_by("-active") if issuer else ()
     refusal = SignInRefused(Refusal.TOKEN_ISSUER, "No connection has this issuer.")
     deadline = Deadline.after(request_slots.MAX_REQUEST_S)
     for setting in oidc_settings:
-        endpoints = setting.endpoints
-        assert endpoints is not None  # it has an issuer
         expected = ExpectedToken(
-            issuer=issuer, client_id=setting.client_id, now=time.time(), algorithms=endpoints.algorithms
+            issuer=issuer, client_id=setting.client_id, now=time.time(), algorithms=setting.algorithms
         )
         check = partial(token_check.check_logout_token, token, expected)
         try:

@@ -46,7 +46,4 @@ def render_with_script(
     response = render(request, template, {**context, "nonce": nonce}, status=status)
     policy = CONTENT_SECURITY_POLICY.format(nonce=nonce)
     response["Content-Security-Policy"] = policy if leaves_site else f"{policy}; form-action 'self'"
-    # Not `no-referrer`: with it Chromium sends `Origin: null`, which fails the CSRF check.
-    response["Referrer-Policy"] = "strict-origin"
-    response["Cache-Control"] = "no-store"
     return response

@@ -214,7 +214,7 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
 
     @property
     def success_url(self) -> str:
-        return safe_redirect_path(self.request, self.response.attempt.next)
+        return safe_redirect_path(self.response.attempt.next)
 
 
 def refuse_sign_in(request: HttpRequest, event: SignInEvent, refusal: SignInRefused) -> HttpResponse:
@@ -247,7 +247,7 @@ def requested_path(request: HttpRequest) -> str:
         except ValueError:
             return ""
         path = urlsplit(target)._replace(scheme="", netloc="").geturl()
-    is_allowed = bool(path) and safe_redirect_path(request, path) == path and len(path) <= MAX_NEXT_LENGTH
+    is_allowed = bool(path) and safe_redirect_path(path) == path and len(path) <= MAX_NEXT_LENGTH
     return path if is_allowed and not path.startswith(reverse("sso:start")) else ""
 
 

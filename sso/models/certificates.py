@@ -68,8 +68,7 @@ class CertificatePair(models.Model):
     @classmethod
     def get_locked(cls, url_idp: str, realm: str) -> "CertificatePair":
         """The row, created if necessary and locked until the end of the transaction."""
-        cls.objects.get_or_create(url_idp=url_idp, realm=realm)
-        return cls.objects.select_for_update().get(url_idp=url_idp, realm=realm)
+        return cls.objects.select_for_update().get_or_create(url_idp=url_idp, realm=realm)[0]
 
     def reset(self) -> None:
         """Reset everything except the numbers, which requests in progress need."""

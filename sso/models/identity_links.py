@@ -50,11 +50,7 @@ class IdentityLink(Record):
 
     def delete(self, *args: Any, **options: Any) -> tuple[int, dict[str, int]]:
         """Reset the link: the next sign-in matches by User field again."""
-        if not may_reset(self):
+        # An administrator of single sign-on must not give another identity access to an account with more rights.
+        if not privileges.may_change_account(self.user):
             raise ValidationError("Only an administrator can reset the link of an account that has a protected role.")
         return super().delete(*args, **options)
-
-
-def may_reset(link: IdentityLink) -> bool:
-    """An administrator of single sign-on must not give another identity access to an account with more rights."""
-    return privileges.may_change_account(link.user)

@@ -101,8 +101,6 @@ class OidcSetting(ProviderRecord):
                 stored_setting.store_columns(needs_approval=False)
             self.refresh_from_db()  # inside the transaction, so that a later change does not count as seen
 
-    # Saving and deleting.
-
     @classmethod
     def lock_for_change(cls) -> None:
         """Block other changes to connections until the end of the transaction.
@@ -168,10 +166,7 @@ class OidcSetting(ProviderRecord):
         previous_setting = self.stored_record(lock=True)
         if previous_setting is not None:
             for field in self._meta.concrete_fields:
-                is_kept = field.name in INTERNAL_COLUMNS or (
-                    update_fields is not None and field.name not in update_fields
-                )
-                if is_kept and field.name != "sys_id":
+                if field.name in INTERNAL_COLUMNS or (update_fields is not None and field.name not in update_fields):
                     setattr(self, field.attname, getattr(previous_setting, field.attname))
         return previous_setting
 

@@ -41,13 +41,10 @@ class ProviderSignOut(models.Model):
     def record(cls, claims: Mapping[str, Any]) -> bool:
         """Record a sign-out; return False if its token was received before."""
         token_hash = hashlib.sha256(f"{claims['iss']}\n{claims['jti']}".encode()).hexdigest()
-        if cls.objects.filter(token_hash=token_hash).exists():
-            return False
         identifiers = {name: claims[name] for name in ("sub", "sid") if name in claims}
-        cls.objects.create(
-            token_hash=token_hash, issuer=claims["iss"], issued_at=claims["iat"], came_at=Now(), **identifiers
-        )
-        return True
+        columns = {"issuer": claims["iss"], "issued_at": claims["iat"], "came_at": Now(), **identifiers}
+        _, is_new = cls.objects.get_or_create(token_hash=token_hash, defaults=columns)
+        return is_new
 
     @classmethod
     def newest_id(cls, issuer: str) -> int:

@@ -98,24 +98,20 @@ class ProviderRecord(Record):
 
     def amend_last_entry(self, **columns: Any) -> None:
         """Store these values as part of the last save: in its version and history entry."""
-        self.update_unversioned(**columns)
+        for name, value in columns.items():
+            setattr(self, name, value)
+        type(self)._base_manager.filter(pk=self.pk).update(**columns)
         history: Any = type(self).history  # type: ignore[attr-defined]  # each concrete model has one
         history.filter(pk=history.filter(sys_id=self.pk).latest().pk).update(**columns)
 
     def update_unversioned(self, **columns: Any) -> None:
-        """Store these values without a new version or history entry."""
-        for name, value in columns.items():
-            setattr(self, name, value)
-        type(self)._base_manager.filter(pk=self.pk).update(**columns)
-
-    def update_for_pair(self, **columns: Any) -> None:
-        """Like `update_unversioned`, but does not write if the stored record now has another pair."""
+        """Store these values without a new version or history entry, unless the record now has another pair."""
         for name, value in columns.items():
             setattr(self, name, value)
         type(self)._base_manager.filter(pk=self.pk, url_idp=self.url_idp, realm=self.realm).update(**columns)
 
     def store_claims(self, claims: dict[str, Any]) -> None:
-        self.update_for_pair(last_claims=encryption.encrypt(json.dumps(claims)))
+        self.update_unversioned(last_claims=encryption.encrypt(json.dumps(claims)))
 
     def reserve_discovery(self) -> bool:
         """Whether this caller may run discovery: one caller per 30 s, across all processes."""
@@ -141,14 +137,10 @@ class ProviderRecord(Record):
             record.update_unversioned(resolved_at=timezone.now(), resolve_tried_at=timezone.now(), resolve_error="")
             if known_endpoints != endpoints:
                 values = {column: getattr(endpoints, name) for column, name in ENDPOINT_COLUMNS.items()}
-                lists = {name: list(values[name]) for name in ("algorithms", "token_auth_methods")}
-                is_risky = known_endpoints is not None and bool(endpoints.risky_change_since(known_endpoints))
-                requires_approval = is_risky and not privileges.acts_as_admin()
-                approval_columns = {"needs_approval": True} if requires_approval else {}
-                if amends_last_entry and is_current:
-                    record.amend_last_entry(**values | lists | approval_columns)
-                else:
-                    record.store_columns(**values | lists | approval_columns)
+                if endpoints.risky_change_since(known_endpoints) and not privileges.acts_as_admin():
+                    values["needs_approval"] = True
+                store = record.amend_last_entry if amends_last_entry and is_current else record.store_columns
+                store(**values)
             version_columns = ["sys_version", "sys_updated_at", "sys_updated_by"] if is_current else []
             self.refresh_from_db(fields=[*INTERNAL_COLUMNS, *version_columns])
         return True

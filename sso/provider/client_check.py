@@ -114,7 +114,7 @@ def _redirect_uri_problems(setting: "OidcSetting", endpoints: Endpoints, deadlin
         parameters |= {"code_challenge": challenge, "code_challenge_method": "S256"}
     try:
         url = token_client.authorization_url(endpoints, parameters)
-        status = outbound.get(url, provider_policy().limited_to(deadline.remaining_s()), allow_query=True).status
+        status = outbound.get(url, provider_policy().limited_to(deadline.remaining_s())).status
     except OutboundError as error:
         code = _error_in_redirect(error.redirect_target, setting.redirect_uri)
         if code not in INTERACTION_ERRORS:

@@ -1,7 +1,7 @@
 """Finds a provider's endpoints from URL IdP and Realm: discovery first, the specified path pattern last."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -47,8 +47,7 @@ class Endpoints:
 
     @property
     def urls(self) -> dict[str, str]:
-        other_fields = ("algorithms", "token_auth_methods", "iss_in_response")
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in other_fields}
+        return {name: value for name, value in vars(self).items() if isinstance(value, str)}
 
     def describe_changes(self, previous_endpoints: "Endpoints | None") -> str:
         known_urls = previous_endpoints.urls if previous_endpoints else {}
@@ -57,8 +56,11 @@ class Endpoints:
             f"{name.replace('_', ' ')} {printable_text(url) or 'none'}" for name, url in changed_urls.items()
         )
 
-    def risky_change_since(self, previous_endpoints: "Endpoints") -> str:
-        """Describe the change that an administrator must confirm; return an empty string if there is none."""
+    def risky_change_since(self, previous_endpoints: "Endpoints | None") -> str:
+        """Describe the change that an administrator must confirm; an empty string if there is none, or no previous
+        endpoints."""
+        if previous_endpoints is None:
+            return ""
         if self.issuer != previous_endpoints.issuer:
             return f"The provider's issuer is now {printable_text(self.issuer)}."
         known_hosts = {urlsplit(url).netloc for url in previous_endpoints.urls.values()}
@@ -143,6 +145,7 @@ def discover(url_idp: str, realm: str, policy: Policy, deadline: Deadline) -> En
 
 def _fetch_document(url: str, policy: Policy, deadline: Deadline) -> Mapping[str, Any]:
     try:
+        outbound.check_url(url, policy)  # an entered URL must not have a query
         response = outbound.get(url, policy.limited_to(deadline.remaining_s()))
         if response.status != 200:
             raise _WrongCandidate
@@ -244,11 +247,10 @@ def rediscover(
     try:
         endpoints = discover(*setting.pair, provider_policy(), deadline or Deadline.after(MAX_DISCOVERY_S))
     except EndpointsNotFound as error:
-        setting.update_for_pair(resolve_error=error.message)
+        setting.update_unversioned(resolve_error=error.message)
         return error.message
-    known_endpoints = setting.endpoints
-    if known_endpoints and not accepts_risky_change and (risky_change := endpoints.risky_change_since(known_endpoints)):
-        setting.update_for_pair(resolve_error=risky_change)
+    if not accepts_risky_change and (risky_change := endpoints.risky_change_since(setting.endpoints)):
+        setting.update_unversioned(resolve_error=risky_change)
         return risky_change
     return "" if setting.store_endpoints(endpoints, amends_last_entry=amends_last_entry) else CONNECTION_REPLACED
 

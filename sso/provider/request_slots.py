@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from accounts.authentication.login_attempts import client_network
-from system import process_cache
+from system.process_cache import WeightedCache
 
 SLOTS = threading.BoundedSemaphore(2)
 SUSPECT_SLOT = threading.BoundedSemaphore(1)
@@ -35,26 +35,21 @@ class SuspectAddresses:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._times: dict[str, deque[float]] = {}
+        self._times: WeightedCache[str, deque[float]] = WeightedCache(
+            "addresses with rejected codes", max_weight=MAX_SUSPECT_ADDRESSES, weigh=lambda *_: 1
+        )
 
     def record_rejection(self, address: str) -> None:
-        with self._lock:
-            times = self._times.pop(client_network(address), deque(maxlen=MAX_REJECTED_CODES))
+        with self._lock:  # otherwise two threads could create a deque for the same network
+            times = self._times.get_or_make(client_network(address), lambda: deque(maxlen=MAX_REJECTED_CODES))
             times.append(time.monotonic())
-            self._times[client_network(address)] = times
-            if len(self._times) > MAX_SUSPECT_ADDRESSES:
-                del self._times[next(iter(self._times))]
 
     def __contains__(self, address: str) -> bool:
         times = self._times.get(client_network(address)) or deque()
         return len(times) == MAX_REJECTED_CODES and time.monotonic() - times[0] <= REJECTED_WINDOW_S
 
-    def clear(self) -> None:
-        self._times.clear()
-
 
 SUSPECT_ADDRESSES = SuspectAddresses()
-process_cache.register("addresses with rejected codes", SUSPECT_ADDRESSES.clear)
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def request_tokens(endpoints: Endpoints, payload: Mapping[str, str], deadline: D
         headers["Authorization"] = basic_header(form.pop("client_id"), form.pop("client_secret"))
     with provider_call(deadline, too_large_refusal=Refusal.TOKEN_ANSWER):
         policy = provider_policy().limited_to(deadline.remaining_s())
-        return outbound.post_form(endpoints.token, form, policy, headers=headers, allow_query=True)
+        return outbound.post_form(endpoints.token, form, policy, headers=headers)
 
 
 def authorization_url(endpoints: Endpoints, parameters: Mapping[str, str]) -> str:
@@ -94,7 +94,7 @@ def fetch_userinfo(endpoints: Endpoints, access_token: str | None, deadline: Dea
     with provider_call(deadline, too_large_refusal=Refusal.USERINFO_ANSWER):
         policy = provider_policy().limited_to(deadline.remaining_s())
         headers = {"Authorization": f"Bearer {access_token}"}
-        response = outbound.get(endpoints.userinfo, policy, headers=headers, allow_query=True)
+        response = outbound.get(endpoints.userinfo, policy, headers=headers)
     if response.status != 200:
         if response.status >= 500 or response.status == 429:
             raise SignInRefused(Refusal.PROVIDER_UNAVAILABLE, f"The userinfo endpoint returned HTTP {response.status}.")

@@ -1,12 +1,11 @@
 """Reads a user's columns, roles and groups from a provider's data. Pure."""
 
-import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from accounts.normalization import composed
-from sso.provisioning.user_matching import INVISIBLE_CATEGORIES, is_email, is_login
+from sso.provisioning.user_matching import is_email, is_login, is_visible_name, remove_invisible
 from sso.refusals import Refusal, SignInRefused
 from system.records import custom_columns
 
@@ -57,10 +56,6 @@ def validate_profile(fields: Mapping[str, Any]) -> Profile:
     return Profile(values, tuple(notes), custom_values)
 
 
-def remove_invisible(text: str) -> str:
-    return "".join(character for character in text if unicodedata.category(character) not in INVISIBLE_CATEGORIES)
-
-
 @dataclass(frozen=True)
 class ClaimedNames:
     """The valid names of roles or groups in the claims."""
@@ -70,26 +65,21 @@ class ClaimedNames:
     """The number of names that are malformed, too long or beyond the limit."""
 
 
-def role_names(claims: Mapping[str, Any], paths: str, client_id: str) -> ClaimedNames:
-    """The roles in the claims at `paths` or, if it is empty, at the usual paths.
+def claimed_names(
+    claims: Mapping[str, Any], paths: str, client_id: str, default_paths: Sequence[str] = ()
+) -> ClaimedNames:
+    """The names in the claims at the comma-separated `paths`, or at `default_paths` if `paths` is empty.
 
-    >>> role_names({"groups": ["itil", "itil", " x", 7]}, "", "servicebase")
+    >>> claimed_names({"groups": ["itil", "itil", " x", 7]}, "", "servicebase", ROLE_CLAIMS)
     ClaimedNames(names=('itil',), invalid_count=2)
     """
-    return claimed_names(claims, split_paths(paths) or ROLE_CLAIMS, client_id)
-
-
-def split_paths(paths: str) -> list[str]:
-    return [path.strip() for path in paths.split(",") if path.strip()]
-
-
-def claimed_names(claims: Mapping[str, Any], claim_paths: Iterable[str], client_id: str) -> ClaimedNames:
-    valid_names: dict[Any, None] = {}
+    valid_names: dict[str, None] = {}
     invalid_count = 0
-    for path in claim_paths:
+    entered_paths = [path.strip() for path in paths.split(",") if path.strip()]
+    for path in entered_paths or default_paths:
         value = read_claim(claims, path, client_id)
         for name in [value] if isinstance(value, str) else value if isinstance(value, list) else ():
-            if is_valid_name(name):
+            if isinstance(name, str) and is_visible_name(name, MAX_ROLE_LENGTH):
                 valid_names[name] = None
             else:
                 invalid_count += 1
@@ -109,12 +99,3 @@ def read_claim(claims: Mapping[str, Any], path: str, client_id: str) -> Any:
     for step in path.split("."):
         value = value.get(client_id if step == "<client>" else step) if isinstance(value, dict) else None
     return value
-
-
-def is_valid_name(name: object) -> bool:
-    return (
-        isinstance(name, str)
-        and 1 <= len(name) <= MAX_ROLE_LENGTH
-        and name == name.strip()
-        and remove_invisible(name) == name
-    )

@@ -7,6 +7,7 @@ Everything after the script happens in one transaction, so that a refusal at the
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -134,12 +135,13 @@ class AccountProvisioning:
         if link.is_email_unverified and self.has_verified_email:
             link.mark_email_verified(self.profile.values.get("email", ""))
         if self.setting.enable_role_mapping and (is_new or self.setting.update_data_when_login):
-            roles = profile.role_names(self.claims, self.setting.role_claim, self.setting.client_id)
+            roles = profile.claimed_names(
+                self.claims, self.setting.role_claim, self.setting.client_id, profile.ROLE_CLAIMS
+            )
             role_change = provisioning.sync_provider_roles(user, roles.names)
             notes += (f"Ignored invalid role names: {roles.invalid_count}.",) if roles.invalid_count else ()
         if self.setting.group_claim and (is_new or self.setting.update_data_when_login):
-            paths = profile.split_paths(self.setting.group_claim)
-            groups = profile.claimed_names(self.claims, paths, self.setting.client_id)
+            groups = profile.claimed_names(self.claims, self.setting.group_claim, self.setting.client_id)
             notes += tuple(provisioning.sync_provider_groups(user, groups.names, self.setting.pk))
             notes += (f"Ignored invalid group names: {groups.invalid_count}.",) if groups.invalid_count else ()
         check_approval(self.setting, link)
@@ -155,15 +157,13 @@ class AccountProvisioning:
             return existing_link  # created by a concurrent sign-in
         if existing_link is not None:
             raise SignInRefused(Refusal.SUBJECT_CONFLICT, f"The account {user.login} is linked to a different subject.")
-        link = IdentityLink(
+        return IdentityLink.objects.create(
             user=user,
             issuer=self.issuer,
             sub=self.sub,
             is_unapproved=self.setting.needs_approval,
             is_email_unverified=is_new and not self.has_verified_email,
         )
-        link.save()
-        return link
 
     def _find_matching_user(self) -> User | None:
         column, value = self.setting.user_field, self.profile.require(self.setting.user_field)
@@ -198,11 +198,9 @@ def run_in_transaction(initial_provisioning: AccountProvisioning, work: Callable
     """Call `work` with the current connection, and again if another sign-in has created the same record."""
     with acting_user.acting_as(None):
         for _ in range(MAX_TRIES):
-            try:
-                with transaction.atomic():
-                    return work(replace(initial_provisioning, setting=reload_unchanged(initial_provisioning.setting)))
-            except IntegrityError:
-                continue
+            # In this order: the error ends the transaction, then the loop goes on.
+            with suppress(IntegrityError), transaction.atomic():
+                return work(replace(initial_provisioning, setting=reload_unchanged(initial_provisioning.setting)))
     raise SignInRefused(Refusal.TOO_BUSY, "Other sign-ins kept creating the same account or role.")
 
 

@@ -80,17 +80,21 @@ def is_email(value: str) -> bool:
     return len(value) <= MAX_EMAIL_LENGTH and EMAIL_PATTERN.fullmatch(value) is not None
 
 
+def remove_invisible(text: str) -> str:
+    return "".join(character for character in text if unicodedata.category(character) not in INVISIBLE_CATEGORIES)
+
+
+def is_visible_name(name: str, max_length: int) -> bool:
+    """Whether the name has a valid length, no invisible characters, and no spaces around it."""
+    return 1 <= len(name) <= max_length and name == name.strip() == remove_invisible(name)
+
+
 def is_login(value: str) -> bool:
     """
     >>> is_login("ann"), is_login("ann "), is_login("a:b"), is_login("a\u200bnn"), is_login("")
     (True, False, False, False, False)
     """
-    return (
-        1 <= len(value) <= MAX_LOGIN_LENGTH
-        and value == value.strip()
-        and ":" not in value
-        and not any(unicodedata.category(character) in INVISIBLE_CATEGORIES for character in value)
-    )
+    return ":" not in value and is_visible_name(value, MAX_LOGIN_LENGTH)
 
 
 def has_verified_email(claims: Mapping[str, object]) -> bool:

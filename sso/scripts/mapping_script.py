@@ -13,7 +13,7 @@ from typing import Any
 
 from system import sandbox
 from system.outbound.deadline import Deadline
-from system.strict_json import InvalidJson, parse_json
+from system.strict_json import InvalidJson, has_lone_surrogate, parse_json
 
 DEFAULT_SCRIPT = """function map(claims) {
   return {
@@ -82,13 +82,9 @@ def check_script(source: str, custom_columns: Iterable[str] = ()) -> None:
 
     A script that throws on our sample claims is accepted, because this provider may send other claims.
     """
-    try:
-        size = len(source.encode())
-    except UnicodeEncodeError:
-        size = -1
-    if size < 0 or "\0" in source:
+    if has_lone_surrogate(source) or "\0" in source:
         raise ScriptRefused("The script contains a character that cannot be stored.")
-    if size > MAX_SOURCE_LENGTH:
+    if len(source.encode()) > MAX_SOURCE_LENGTH:
         raise ScriptRefused(f"The script is longer than {MAX_SOURCE_LENGTH // 1024} KB.")
     try:
         values = call_script(source, SAMPLE_CLAIMS)

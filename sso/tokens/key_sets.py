@@ -51,13 +51,12 @@ class _IgnoredKey(Exception):
 def fetch_key_set(jwks_uri: str, policy: Policy, deadline: Deadline | None = None) -> KeySet:
     try:
         limited_policy = policy if deadline is None else policy.limited_to(deadline.remaining_s())
-    except TimeoutError:
-        raise UnusableKeySet("There was no time left to fetch the provider's keys.") from None
-    try:
-        response = outbound.get(jwks_uri, limited_policy, allow_query=True)
+        response = outbound.get(jwks_uri, limited_policy)
         if response.status != 200:
             raise UnusableKeySet(f"The provider returned HTTP {response.status} for its key set.")
         return parse_key_set(response.json())
+    except TimeoutError:
+        raise UnusableKeySet("There was no time left to fetch the provider's keys.") from None
     except OutboundError as error:
         raise UnusableKeySet(error.message) from None
 

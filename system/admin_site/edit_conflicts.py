@@ -69,14 +69,8 @@ class EditConflictMixin:
     def _version_marker(self, sys_id: str) -> str:
         if not hasattr(self.model, "history"):
             return str(self.model._base_manager.filter(pk=sys_id).values_list("sys_version", flat=True).first() or 0)
-        latest_ids = [
-            entries.order_by().aggregate(last=Max("history_id"))["last"] or 0
-            for entries in self._history_entries(sys_id)
-        ]
-        return ".".join(map(str, latest_ids))
-
-    def _history_entries(self, sys_id: str) -> list[Any]:
-        return [self.model.history.filter(sys_id=sys_id), *(part.entries_of(sys_id) for part in self.history_parts)]
+        sources = [self.model.history.filter(sys_id=sys_id), *(part.entries_of(sys_id) for part in self.history_parts)]
+        return ".".join(str(entries.order_by().aggregate(last=Max("history_id"))["last"] or 0) for entries in sources)
 
     def _last_editor(self, sys_id: str) -> tuple[str | None, datetime]:
         if not hasattr(self.model, "history"):

@@ -41,6 +41,10 @@ METADATA = Dialect(
 )
 
 
+# Possessive, so that no text makes it backtrack.
+_QUOTED = re.compile(r"\{((?:[^}]++|\}\})*+)\}")
+
+
 def read_quoted(text: str, start: int) -> tuple[str, int]:
     """The text in the {…} that begins at `start`, and the position after it; `}}` stands for one `}`.
 
@@ -49,15 +53,10 @@ def read_quoted(text: str, start: int) -> tuple[str, int]:
     >>> read_quoted("{{x}}}", 0)
     ('{x}', 6)
     """
-    pieces = []
-    piece_start = start + 1
-    while (end := text.find("}", piece_start)) >= 0:
-        if not text.startswith("}", end + 1):
-            pieces.append(text[piece_start:end])
-            return "".join(pieces), end + 1
-        pieces.append(text[piece_start : end + 1])
-        piece_start = end + 2
-    raise QueryError("unclosed { (write }} for a } inside the braces)", start, "{")
+    match = _QUOTED.match(text, start)
+    if match is None:
+        raise QueryError("unclosed { (write }} for a } inside the braces)", start, "{")
+    return match[1].replace("}}", "}"), match.end()
 
 
 def read_path(text: str, start: int, dialect: Dialect) -> tuple[Path, int]:

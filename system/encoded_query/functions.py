@@ -102,7 +102,6 @@ def _function_rows() -> Iterator[FunctionRow]:
 
 
 FUNCTIONS: Mapping[str, FunctionRow] = {row.name: row for row in _function_rows()}
-"""Every function by its name."""
 
 # The parser reads a call as one token, so that its ")" does not close the group around it.
 CALL_PATTERN = r"javascript:gs\.[A-Za-z]++\(-?[0-9]*+\)"

@@ -42,8 +42,7 @@ def parse(text: str, dialect: Dialect = RECORDS) -> Query:
     ...
     system.encoded_query.errors.QueryError: unknown operator at position 4: 'ISNT'
     """
-    unstorable = _UNSTORABLE.search(text)
-    if unstorable:
+    if unstorable := _UNSTORABLE.search(text):
         raise QueryError("invalid character", unstorable.start(), ascii(unstorable.group()))
     if len(text.encode()) > dialect.max_bytes:
         raise QueryError(f"the query is longer than {dialect.max_bytes} bytes")

@@ -53,7 +53,7 @@ _ORDERED = _TEXTS | _NUMBERS | _DATES
 _RECORD_ID = ("sys_id",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Operator:
     """An operator; `complement` is the operator that matches exactly the other records.
 
@@ -63,10 +63,10 @@ class Operator:
     name: str
     kind: ValueKind
     description: str
+    column_kinds: frozenset[ComparisonKind] = frozenset()
     complement: str | None = None
     # The operator that this one negates.
     negates: str | None = None
-    column_kinds: frozenset[ComparisonKind] = frozenset()
     only_path: tuple[str, ...] | None = None
     aliases: tuple[str, ...] = ()
     numbers: range = range(0)
@@ -93,38 +93,34 @@ def _pair(
     """Two complements, exactly one of which matches an empty column; `negation` is the index of the negation."""
     return [
         Operator(
-            name=names[side],
-            kind=kind,
-            description=descriptions[side],
+            names[side],
+            kind,
+            descriptions[side],
+            kinds,
             complement=names[1 - side],
             negates=names[1 - side] if side == negation else None,
-            column_kinds=kinds,
             aliases=aliases[side],
         )
         for side in (0, 1)
     ]
 
 
-def _operator(name: str, kind: ValueKind, description: str, kinds: frozenset[ComparisonKind]) -> Operator:
-    return Operator(name=name, kind=kind, description=description, column_kinds=kinds)
-
-
 def _date_part(name: str, description: str, numbers: range) -> Operator:
-    return Operator(name=name, kind=ValueKind.DATE_PART, description=description, column_kinds=_DATES, numbers=numbers)
+    return Operator(name, ValueKind.DATE_PART, description, _DATES, numbers=numbers)
 
 
 def _on_record(name: str, kind: ValueKind, description: str) -> Operator:
-    return Operator(name=name, kind=kind, description=description, only_path=_RECORD_ID)
+    return Operator(name, kind, description, only_path=_RECORD_ID)
 
 
 _FIELD_KINDS = _NUMBERS | _DATES
 
 _ROWS: tuple[Operator, ...] = (
     *_pair(("=", "!="), ValueKind.TEXT, ("equal to", "not equal to"), _COMPARABLE),
-    _operator(">", ValueKind.TEXT, "greater than; for dates, later than", _ORDERED),
-    _operator("<", ValueKind.TEXT, "less than; for dates, earlier than", _ORDERED),
-    _operator(">=", ValueKind.TEXT, "greater than or equal to; for dates, not earlier than", _ORDERED),
-    _operator("<=", ValueKind.TEXT, "less than or equal to; for dates, not later than", _ORDERED),
+    Operator(">", ValueKind.TEXT, "greater than; for dates, later than", _ORDERED),
+    Operator("<", ValueKind.TEXT, "less than; for dates, earlier than", _ORDERED),
+    Operator(">=", ValueKind.TEXT, "greater than or equal to; for dates, not earlier than", _ORDERED),
+    Operator("<=", ValueKind.TEXT, "less than or equal to; for dates, not later than", _ORDERED),
     *_pair(("IN", "NOT IN"), ValueKind.LIST, ("one of", "none of"), _ORDERED | _CHOICE | _REFERENCE),
     *_pair(
         ("LIKE", "NOTLIKE"),
@@ -133,22 +129,22 @@ _ROWS: tuple[Operator, ...] = (
         _TEXTS | _CHOICE,
         aliases=(("CONTAINS",), ("NOT LIKE",)),
     ),
-    _operator("STARTSWITH", ValueKind.TEXT, "begins with, ignoring case", _TEXTS | _CHOICE),
-    _operator("ENDSWITH", ValueKind.TEXT, "ends with, ignoring case", _TEXTS | _CHOICE),
+    Operator("STARTSWITH", ValueKind.TEXT, "begins with, ignoring case", _TEXTS | _CHOICE),
+    Operator("ENDSWITH", ValueKind.TEXT, "ends with, ignoring case", _TEXTS | _CHOICE),
     *_pair(("ISEMPTY", "ISNOTEMPTY"), ValueKind.NONE, ("has no value", "has a value"), _VISIBLE, negation=0),
-    _operator("EMPTYSTRING", ValueKind.NONE, "is an empty string", _TEXTS),
+    Operator("EMPTYSTRING", ValueKind.NONE, "is an empty string", _TEXTS),
     *_pair(("ANYTHING", "NOTHING"), ValueKind.NONE, ("every record", "no record"), _VISIBLE),
-    _operator("BETWEEN", ValueKind.RANGE, "between the two values, inclusive", _ORDERED | _CHOICE),
+    Operator("BETWEEN", ValueKind.RANGE, "between the two values, inclusive", _ORDERED | _CHOICE),
     *_pair(
         ("SAMEAS", "NSAMEAS"),
         ValueKind.PATH,
         ("equal to another column", "different from another column"),
         _COMPARABLE,
     ),
-    _operator("GT_FIELD", ValueKind.PATH, "greater than another column", _FIELD_KINDS),
-    _operator("LT_FIELD", ValueKind.PATH, "less than another column", _FIELD_KINDS),
-    _operator("GT_OR_EQUALS_FIELD", ValueKind.PATH, "greater than or equal to another column", _FIELD_KINDS),
-    _operator("LT_OR_EQUALS_FIELD", ValueKind.PATH, "less than or equal to another column", _FIELD_KINDS),
+    Operator("GT_FIELD", ValueKind.PATH, "greater than another column", _FIELD_KINDS),
+    Operator("LT_FIELD", ValueKind.PATH, "less than another column", _FIELD_KINDS),
+    Operator("GT_OR_EQUALS_FIELD", ValueKind.PATH, "greater than or equal to another column", _FIELD_KINDS),
+    Operator("LT_OR_EQUALS_FIELD", ValueKind.PATH, "less than or equal to another column", _FIELD_KINDS),
     *_pair(("ON", "NOTON"), ValueKind.DAY, ("on that day or in that period", "outside that day or period"), _DATES),
     _date_part("YEAR_IS", "in that year", range(1, 10_000)),
     _date_part("QUARTER_IS", "in that quarter of any year", range(1, 5)),
@@ -157,18 +153,18 @@ _ROWS: tuple[Operator, ...] = (
     _date_part("DAY_IS", "on that day of any month", range(1, 32)),
     _date_part("DAY_OF_WEEK_IS", "on that day of the week (1 is Monday)", range(1, 8)),
     _date_part("HOUR_IS", "in that hour of any day", range(24)),
-    _operator("RELATIVEGT", ValueKind.RELATIVE, "after a time relative to now", _DATES),
-    _operator("RELATIVEGE", ValueKind.RELATIVE, "at or after a time relative to now", _DATES),
-    _operator("RELATIVELT", ValueKind.RELATIVE, "before a time relative to now", _DATES),
-    _operator("RELATIVELE", ValueKind.RELATIVE, "at or before a time relative to now", _DATES),
-    _operator(
+    Operator("RELATIVEGT", ValueKind.RELATIVE, "after a time relative to now", _DATES),
+    Operator("RELATIVEGE", ValueKind.RELATIVE, "at or after a time relative to now", _DATES),
+    Operator("RELATIVELT", ValueKind.RELATIVE, "before a time relative to now", _DATES),
+    Operator("RELATIVELE", ValueKind.RELATIVE, "at or before a time relative to now", _DATES),
+    Operator(
         "RELATIVEEE",
         ValueKind.RELATIVE,
         "in the same minute, day or other unit as a time relative to now",
         _DATES,
     ),
-    _operator("MORETHAN", ValueKind.DISTANCE, "more than n units before or after another date column", _DATES),
-    _operator("LESSTHAN", ValueKind.DISTANCE, "less than n units before or after another date column", _DATES),
+    Operator("MORETHAN", ValueKind.DISTANCE, "more than n units before or after another date column", _DATES),
+    Operator("LESSTHAN", ValueKind.DISTANCE, "less than n units before or after another date column", _DATES),
     *_pair(
         ("DYNAMIC", "ISNOT_DYNAMIC"),
         ValueKind.DYNAMIC,
@@ -190,7 +186,6 @@ _ROWS: tuple[Operator, ...] = (
 )
 
 OPERATORS: Mapping[str, Operator] = {row.name: row for row in _ROWS}
-"""Every operator by its name."""
 
 ALIASES: Mapping[str, str] = {alias: row.name for row in _ROWS for alias in row.aliases}
 """The operator of each alternative spelling."""

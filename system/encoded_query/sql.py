@@ -104,10 +104,6 @@ class ConditionCompiler(ABC, Generic[SubjectT]):
 Comparison = Callable[[Any], str]
 
 
-def _order_comparison(operator: str) -> Comparison:
-    return lambda compiler: compiler.compare_order(operator)
-
-
 def _compare(operator: str) -> Comparison:
     return lambda compiler: compiler.any_value(compiler.subject.compare(operator, compiler.other))
 
@@ -177,10 +173,10 @@ def _distance(is_more: bool) -> Comparison:
 
 COMPARISONS: Mapping[str, Comparison] = {
     "=": lambda compiler: compiler.equal(),
-    ">": _order_comparison(">"),
-    "<": _order_comparison("<"),
-    ">=": _order_comparison(">="),
-    "<=": _order_comparison("<="),
+    ">": lambda compiler: compiler.compare_order(">"),
+    "<": lambda compiler: compiler.compare_order("<"),
+    ">=": lambda compiler: compiler.compare_order(">="),
+    "<=": lambda compiler: compiler.compare_order("<="),
     "IN": lambda compiler: compiler.one_of(),
     "LIKE": _text("strpos({c}, {v}) > 0"),
     "STARTSWITH": _text("starts_with({c}, {v})"),

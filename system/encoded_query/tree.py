@@ -74,12 +74,8 @@ class Query:
 
     def conditions(self) -> Iterator[Condition]:
         """Every condition, in the order of the text."""
-        return _conditions(self.groups)
-
-
-def _conditions(groups: tuple[Group, ...]) -> Iterator[Condition]:
-    for factor in (factor for group in groups for term in group.terms for factor in term.factors):
-        if isinstance(factor, Condition):
-            yield factor
-        else:
-            yield from _conditions(factor.groups)
+        for factor in (factor for group in self.groups for term in group.terms for factor in term.factors):
+            if isinstance(factor, Condition):
+                yield factor
+            else:
+                yield from Query(factor.groups).conditions()

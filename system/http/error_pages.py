@@ -7,18 +7,16 @@ from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 
 from system import errors
-from system.http import error_responses
+from system.http.error_responses import error_for_client
 
 # Django's reasons begin with these if the form was sent by another site, and not by an outdated page of this service.
 OTHER_ORIGIN_REASONS = ("Origin checking failed", "Referer checking failed")
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    if isinstance(exception, DisallowedHost):
-        return error_responses.error_for_client(
-            request, errors.BadRequest("The host name of the request is not in ALLOWED_HOSTS.")
-        )
-    return error_responses.error_for_client(request, errors.BadRequest("The request is malformed."))
+    is_wrong_host = isinstance(exception, DisallowedHost)
+    message = "The host name of the request is not in ALLOWED_HOSTS." if is_wrong_host else "The request is malformed."
+    return error_for_client(request, errors.BadRequest(message))
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
@@ -28,17 +26,15 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     refuse_forged_form: Callable[[HttpRequest], HttpResponse] | None = getattr(view, "refuse_forged_form", None)
     if refuse_forged_form is not None and is_other_origin:
         return refuse_forged_form(request)
-    return error_responses.error_for_client(
-        request, errors.AccessDenied("This page is out of date. Go back, reload it and try again.")
-    )
+    return error_for_client(request, errors.AccessDenied("This page is out of date. Go back, reload it and try again."))
 
 
 def access_denied(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return error_responses.error_for_client(request, errors.AccessDenied())
+    return error_for_client(request, errors.AccessDenied())
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return error_responses.error_for_client(request, errors.NotFound())
+    return error_for_client(request, errors.NotFound())
 
 
 class InternalServerError(errors.ServiceError):
@@ -48,4 +44,4 @@ class InternalServerError(errors.ServiceError):
 
 
 def server_error(request: HttpRequest, *_: Any) -> HttpResponse:
-    return error_responses.error_for_client(request, InternalServerError())
+    return error_for_client(request, InternalServerError())

@@ -32,10 +32,7 @@ class JsonOnlyNegotiation(BaseContentNegotiation):
     """Always responds with JSON and ignores the Accept header."""
 
     def select_parser(self, request: Request, parsers: Any) -> Any:
-        for parser in parsers:
-            if parser.accepts(request.content_type):
-                return parser
-        return None
+        return next((parser for parser in parsers if parser.accepts(request.content_type)), None)
 
     def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
         return renderers[0], renderers[0].media_type
@@ -85,12 +82,6 @@ def error_for_client(request: HttpRequest, error: ServiceError) -> HttpResponse:
 
 
 def from_drf(error: drf.APIException) -> ServiceError:
-    if isinstance(error, drf.NotAuthenticated | drf.AuthenticationFailed):
-        return errors.Unauthenticated()
-    if isinstance(error, drf.PermissionDenied):
-        return errors.AccessDenied()
-    if isinstance(error, drf.NotFound):
-        return errors.NotFound()
     if isinstance(error, drf.Throttled):
         return errors.TooManyRequests(retry_after_s=int(getattr(error, "wait", None) or RETRY_AFTER_S))
     if isinstance(error, drf.UnsupportedMediaType):
@@ -126,12 +117,14 @@ def to_service_error(error: Exception, caller: Any = None) -> ServiceError | Non
     match error:
         case ServiceError():
             return error
+        case drf.NotAuthenticated() | drf.AuthenticationFailed():
+            return errors.Unauthenticated()
+        case drf.NotFound() | Http404():
+            return errors.NotFound()
+        case drf.PermissionDenied() | PermissionDenied():
+            return errors.AccessDenied()
         case drf.APIException():
             return from_drf(error)
-        case Http404():
-            return errors.NotFound()
-        case PermissionDenied():
-            return errors.AccessDenied()
         case TooManySlowBodies():
             return errors.Unavailable()
         case UnreadablePostError() if isinstance(error.__cause__, TooManySlowBodies):

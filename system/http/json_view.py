@@ -63,11 +63,12 @@ class JsonView(APIView):
         json_request: JsonRequest | None = getattr(request, "json_request", None)
         self.request = json_request or JsonRequest(request, self.authentication_classes)
         try:
-            if not self.request.user.is_authenticated:
+            user: Any = self.request.user
+            if not user.is_authenticated:
                 self.permission_denied(self.request)
             method = (request.method or "").lower()
             handler = getattr(self, method, None) if method in self.http_method_names else None
-            with self.request.user.limit_requests():
+            with user.limit_requests():
                 response: Any = (handler or self.http_method_not_allowed)(self.request, *positional, **named)
         except Exception as error:
             response = self.handle_exception(error)

@@ -10,8 +10,6 @@ from system.registry import Registry
 
 @dataclass(frozen=True)
 class StartPageEntry:
-    """A link of the start page."""
-
     title: str
     description: str
     url: str

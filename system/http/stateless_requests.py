@@ -11,14 +11,12 @@ from django.urls import get_resolver
 
 from system import errors
 from system.http import error_responses, request_metrics, steps
+from system.http.middleware import Middleware
 from system.records import acting_user
 
 
-class StatelessRequests:
+class StatelessRequests(Middleware):
     """The first middleware. All others handle only pages."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not request.path_info.startswith(settings.STATELESS_PATHS):

@@ -38,23 +38,20 @@ def use_forwarded_headers(request: HttpRequest) -> None:
     if not (forwarded_for or protocol) or not _is_trusted_proxy(request.META.get("REMOTE_ADDR", "")):
         return
     if forwarded_for:
-        address = _client_address(forwarded_for)
-        if address is None:
-            raise errors.BadRequest("The X-Forwarded-For header is malformed.")
-        request.META["REMOTE_ADDR"] = address
+        request.META["REMOTE_ADDR"] = _client_address(forwarded_for)
     if protocol == "https":
         request.META["wsgi.url_scheme"] = "https"
 
 
-def _client_address(forwarded_for: str) -> str | None:
-    """The last address that was not added by a trusted proxy; None if the header is malformed."""
-    address = None
+def _client_address(forwarded_for: str) -> str:
+    """The last address that was not added by a trusted proxy."""
+    address = ""
     for part in reversed(forwarded_for.split(",")):
         address = part.strip()
         try:
             ipaddress.ip_address(address)
         except ValueError:
-            return None
+            raise errors.BadRequest("The X-Forwarded-For header is malformed.") from None
         if not _is_trusted_proxy(address):
             return address
     return address
@@ -138,6 +135,7 @@ ADMIN_POLICY = POLICY_TEMPLATE.format(script=" 'unsafe-eval'", style=" 'unsafe-i
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
+    # Not `no-referrer`: with it Chromium sends `Origin: null`, which fails the CSRF check.
     "Referrer-Policy": "strict-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",

@@ -59,12 +59,7 @@ class StoredFile(FileResponse):
         if self.is_read_by_server:
             _delete_later(self.path)
         else:
-            _delete(self.path)
-
-
-def _delete(path: str) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(path)
+            Path(self.path).unlink(missing_ok=True)
 
 
 def _delete_later(path: str) -> None:
@@ -81,4 +76,4 @@ def _delete_waiting_files() -> None:
     while True:
         due_at, waiting_path = _waiting_files.get()
         time.sleep(max(0.0, due_at - time.monotonic()))
-        _delete(waiting_path)
+        Path(waiting_path).unlink(missing_ok=True)

@@ -40,28 +40,22 @@ class OutboundResponse:
             raise OutboundFailed("not_json", f"The response cannot be parsed. {error.message}") from None
 
 
-def get(
-    url: str, policy: Policy, *, headers: Mapping[str, str] | None = None, allow_query: bool = False
-) -> OutboundResponse:
+def get(url: str, policy: Policy, *, headers: Mapping[str, str] | None = None) -> OutboundResponse:
     """The response to a GET with any status except 3xx, or an `OutboundError`."""
-    return _call("GET", check_url(url, policy, allow_query=allow_query), policy, headers or {}, b"")
+    return _call("GET", url, policy, headers or {}, b"")
 
 
 def post_form(
-    url: str,
-    data: Mapping[str, str],
-    policy: Policy,
-    *,
-    headers: Mapping[str, str] | None = None,
-    allow_query: bool = False,
+    url: str, data: Mapping[str, str], policy: Policy, *, headers: Mapping[str, str] | None = None
 ) -> OutboundResponse:
     """The response to a POST of form fields with any status except 3xx, or an `OutboundError`."""
     form_headers = {**(headers or {}), "content-type": "application/x-www-form-urlencoded"}
-    body = urlencode(data).encode("ascii")
-    return _call("POST", check_url(url, policy, allow_query=allow_query), policy, form_headers, body)
+    return _call("POST", url, policy, form_headers, urlencode(data).encode("ascii"))
 
 
-def _call(method: str, url: CheckedUrl, policy: Policy, headers: Mapping[str, str], body: bytes) -> OutboundResponse:
+def _call(method: str, raw_url: str, policy: Policy, headers: Mapping[str, str], body: bytes) -> OutboundResponse:
+    # Endpoints of a provider may have a query.
+    url = check_url(raw_url, policy, allow_query=True)
     request = _build_request(method, url, headers, body)
     deadline = Deadline.after(policy.total_s)
     with closing(open_channel(url, policy, deadline)) as channel:

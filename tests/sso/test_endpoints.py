@@ -219,6 +219,10 @@ class TestDeadline:
             discover("https://169.254.169.254", "r", provider_policy(), Deadline.after(8))
         assert len(exc_info.value.requested_urls) == 1 and "metadata" in exc_info.value.message
 
+    def test_a_url_with_a_query_ends_discovery(self):
+        with pytest.raises(EndpointsNotFound, match="query"):
+            discover("https://idp.example.com/?next=https://evil.example", "r", provider_policy(), Deadline.after(8))
+
     def test_a_silent_provider_takes_no_longer_than_the_deadline(self, provider: HostileProvider):  # A61
         provider.serve("discovery", stays_silent())
         started_at = time.monotonic()

@@ -204,6 +204,20 @@ class TestDiscoveredColumns:
         setting_before_change.store_claims({"sub": "1"})
         assert setting.refreshed().last_sign_in_claims is None
 
+    def test_discovery_results_of_an_earlier_pair_are_not_stored(self):
+        setting = make_connection()
+        setting_before_change = OidcSetting.objects.get(pk=setting.pk)
+        setting.realm = "other"
+        save_connection(setting)
+        setting_before_change.update_unversioned(resolve_error="The provider was not found.")
+        assert setting.refreshed().resolve_error == ""
+
+    def test_the_last_entry_is_amended_whatever_pair_the_object_has(self):
+        setting = make_connection()
+        setting.realm = "other"
+        setting.amend_last_entry(needs_approval=True)
+        assert setting.refreshed().needs_approval and setting.history.latest().needs_approval
+
     def test_claims_are_kept_encrypted(self):
         setting = make_connection()
         setting.store_claims({"email": "canary@example.com"})

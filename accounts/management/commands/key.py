@@ -36,8 +36,7 @@ class Command(BaseCommand):
         if user is None:
             raise CommandError(f'There is no user with the login "{login}".')
         role_ids = dict(Role.objects.filter(name__in=role).values_list("name", "sys_id"))
-        unknown_roles = sorted(set(role) - set(role_ids))
-        if unknown_roles:
+        if unknown_roles := sorted(set(role) - set(role_ids)):
             raise CommandError(f"Unknown roles: {', '.join(unknown_roles)}.")
         expires_at = timezone.now() + timedelta(days=days) if days else None
         for role_name in sorted({name for name in role if not user.has_role(name)}):

@@ -33,9 +33,7 @@ def failure_of(behave: Behaviour, policy: Policy) -> OutboundFailed:
 
 def test_get_sends_the_host_name_and_returns_the_response(policy: Policy) -> None:
     with serving(responds_with(KEYS, "200 OK", "X-One: a", "X-One: b")) as server:
-        response = get(
-            server_url(server, "/certs?a=b"), policy, headers={"Authorization": "Bearer t"}, allow_query=True
-        )
+        response = get(server_url(server, "/certs?a=b"), policy, headers={"Authorization": "Bearer t"})
     assert (response.status, response.body, response.json()) == (200, KEYS, {"keys": []})
     assert response.headers["x-one"] == "a, b"
     request_lines = server.request.decode().splitlines()
@@ -237,12 +235,10 @@ def test_logged_calls_and_errors_contain_no_secret(policy: Policy, caplog: pytes
     caplog.set_level(logging.DEBUG)
     headers, path = {"Authorization": "Basic hunter2"}, "/token?code=hunter2"
     with serving(responds_with(b'{"access_token": "hunter2"}')) as server:
-        texts = [
-            repr(post_form(server_url(server, path), {"code": "hunter2"}, policy, headers=headers, allow_query=True))
-        ]
+        texts = [repr(post_form(server_url(server, path), {"code": "hunter2"}, policy, headers=headers))]
     assert server.request.count(b"hunter2") == 3
     with pytest.raises(OutboundFailed) as exc_info:
-        get(server_url(server, path), policy, headers=headers, allow_query=True)
+        get(server_url(server, path), policy, headers=headers)
     texts += [repr(exc_info.value), *caplog.messages]
     assert "httpcore2.http11" in {record.name for record in caplog.records}
     assert "hunter2" not in "".join(texts)
