@@ -140,7 +140,7 @@ def lock_session(request: HttpRequest, *, may_create: bool = True) -> Iterator[d
     with transaction.atomic():
         row = session_queryset(store).select_for_update().first()
         if row is None:
-            raise SignInRefused(Refusal.STATE_UNKNOWN, "This browser has no session, or it has ended.")
+            raise SignInRefused(Refusal.STATE_UNKNOWN, "This browser has no session, or its session has ended.")
         data = store.decode(row.session_data)
         yield data
         expires_at = row.expire_date if row.user_id else anonymous_expiry()

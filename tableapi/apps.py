@@ -9,9 +9,9 @@ from system.records import custom_columns as custom_columns_registry
 
 
 def update_catalogue(**_: Any) -> None:
-    from tableapi.setup import shipped_tables, system_tables
+    from tableapi.setup import product_tables, shipped_tables
 
-    system_tables.update_system_tables()
+    product_tables.update_product_tables()
     shipped_tables.create_shipped_tables()
 
 

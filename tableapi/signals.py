@@ -13,7 +13,7 @@ from tableapi.database import catalogue_loader
 from tableapi.ddl import schema_editor
 from tableapi.models import Choice, Column, Rule, SetRule, State, Table, View, ViewColumn, validation
 from tableapi.models.catalogue_version import CatalogueRecord
-from tableapi.write import custom_columns, references, system_records
+from tableapi.write import custom_columns, product_records, references
 
 
 def increment_version(sender: Any, **_: Any) -> None:
@@ -71,7 +71,7 @@ def is_origin(model: Any, origin: Any) -> bool:
 
 
 def connect_signals() -> None:
-    for model in system_records.models_with_columns():
+    for model in product_records.models_with_columns():
         pre_delete.connect(clear_references, sender=model)
     post_save.connect(keep_attached_rows, sender=DeletionLogEntry)
     pre_delete.connect(drop_table, sender=Table)

@@ -44,7 +44,7 @@ class ChoiceInline(TabularInline):  # type: ignore[misc]  # the theme has no typ
 USAGE_TEXTS = {
     column_usages.ColumnUsage.SUBJECT: "which applies to this column",
     column_usages.ColumnUsage.CONDITION: "whose condition uses this column and will no longer match any record",
-    column_usages.ColumnUsage.SEARCH: "whose word search includes this column",
+    column_usages.ColumnUsage.SEARCH: "whose word search will no longer cover this column",
 }
 
 
@@ -135,7 +135,7 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
             "type": UnfoldAdminSelectWidget(attrs={"data-types-by-field": json.dumps(TYPES_BY_FIELD)}),
         }
         options["help_texts"] = {
-            "name": "Lowercase letters, digits and underscores. In a system table, it must start with x_. Cannot be "
+            "name": "Lowercase letters, digits and underscores. In a product table, it must start with x_. Cannot be "
             "changed later.",
             "type": "String and Text can later be changed to each other or to Formatted text. Other types are fixed.",
             "reference_table": "The table that the values refer to. Cannot be changed later.",
@@ -147,6 +147,7 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
             "or javascript:gs.daysAgo(-7) for dates and times, javascript:gs.getUserID() for references to users, "
             "javascript:getNextObjNumberPadded() for record numbers in strings.",
             "max_length": "Maximum number of characters, for text only. Leave empty for no limit.",
-            "converted_from_text": "Callers still receive plain text, as before the conversion to formatted text.",
+            "converted_from_text": "If selected, callers still receive plain text, as before the conversion to "
+            "formatted text.",
         }
         return super().get_form(request, obj, change, **options)

@@ -15,7 +15,7 @@ from tableapi.models import Attachment, Comment
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
 from tableapi.values import column_values
-from tableapi.write import designed_records, references, system_records
+from tableapi.write import designed_records, product_records, references
 
 # Set when the record is created again.
 UNRESTORED_COLUMNS = frozenset({"sys_id", "sys_updated_at", "sys_updated_by", OWN_TABLE_COLUMN})
@@ -32,7 +32,7 @@ def restore(catalogue: Catalogue, caller: Caller, deletion_id: str) -> dict[str,
     table = catalogue.tables.get(entry.table)
     if table is None:
         raise Conflict(f'The table "{entry.table}" no longer exists.')
-    if table.name in CATALOGUE_TABLES or (table.is_system and not system_records.can_be_created_by_clients(table)):
+    if table.name in CATALOGUE_TABLES or (table.is_system and not product_records.can_be_created_by_clients(table)):
         raise BadRequest("Records of this table cannot be restored.")
     with transaction.atomic():
         # The root table contains the ids of all tables that extend it.
@@ -66,7 +66,7 @@ def _restore_record(catalogue: Catalogue, table: Table, entry: DeletionLogEntry)
             is_complete = False
         lost_columns += [name] * (not is_complete)
     if table.is_system:
-        lost_columns += system_records.restore(table, entry.record_id, entry.payload, values)
+        lost_columns += product_records.restore(table, entry.record_id, entry.payload, values)
     else:
         designed_records.insert(catalogue, table, values, entry.record_id)
     return sorted(lost_columns)

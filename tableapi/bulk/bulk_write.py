@@ -14,7 +14,7 @@ from tableapi.query import read_plan
 from tableapi.query.parsed_query import parse_query_text
 from tableapi.read import pipeline
 from tableapi.sql import select
-from tableapi.write import create, custom_columns, delete, system_records, update
+from tableapi.write import create, custom_columns, delete, product_records, update
 from tableapi.write.write_request import WriteRequest
 
 from . import row_insert
@@ -160,7 +160,7 @@ def _records_to_write(change: WriteRequest, bulk: BulkRequest, lock: str) -> Ite
 
 def _matching_rows(change: WriteRequest, bulk: BulkRequest, lock: str) -> list[tuple[str, str | None]]:
     context = change.context
-    system_records.lock_for_change(change.table)
+    product_records.lock_for_change(change.table)
     parsed_query = parse_query_text(bulk.query)
     plan = read_plan.plan_filter(context.view, change.table, parsed_query.shape.query)
     sys_id = plan.fields[0] if plan.fields else None

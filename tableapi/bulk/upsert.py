@@ -14,7 +14,7 @@ from tableapi.sql import predicates
 from tableapi.sql.operators import comparison_key
 from tableapi.sql.select import Statement, versioned_statement
 from tableapi.sql.statement_builder import StatementBuilder, TableAlias
-from tableapi.write import create, custom_columns, payload, system_records, update
+from tableapi.write import create, custom_columns, payload, product_records, update
 from tableapi.write.designed_records import Duplicate
 from tableapi.write.write_request import WriteRequest, WriteResult
 
@@ -59,7 +59,7 @@ def _key_column(change: WriteRequest, key: str) -> Column:
 def _lock_matching_record(change: WriteRequest, column: Column, value: Any) -> str | None:
     """Find the readable record with this value, and lock it to keep the value until the update."""
     view, table = change.context.view, change.table
-    system_records.lock_for_change(table)
+    product_records.lock_for_change(table)
     visible_column = view.column(table, column.name)
     if not view.can_read(table) or visible_column is None:
         return None

@@ -12,7 +12,7 @@ from .column_type import ColumnType
 from .column_types import COLUMN_TYPES
 
 USER_TABLE = "user"
-# System tables to which administrators can add columns.
+# Product tables to which administrators can add columns.
 EXTENSIBLE_TABLES = frozenset({USER_TABLE, "sys_group", "company"})
 TABLE_TABLE = "sys_db_table"
 
@@ -62,7 +62,7 @@ class Column:
     is_display: bool = False
     is_indexed: bool = False
     converted_from_text: bool = False
-    # Added to a system table by an administrator; its values are stored in a separate table.
+    # Added to a product table by an administrator; its values are stored in a separate table.
     is_custom: bool = False
     choices: tuple[tuple[str, str], ...] = ()
 

@@ -94,7 +94,7 @@ def family_index(table_id: str, table: str) -> Index:
 
 def column_indexes(column: IndexableColumn, table: str, schema: str = RECORDS_SCHEMA) -> Iterator[Index]:
     """The indexes that the worker builds for a column. A unique index is created immediately and replaces the main
-    index, except in system tables, where it is case-sensitive."""
+    index, except in product tables, where it is case-sensitive."""
     column_type = column.column_type
     needs_lookup = column_type.has_target or column.is_display or column.is_unique
     has_unique_index = column.is_unique and schema == RECORDS_SCHEMA

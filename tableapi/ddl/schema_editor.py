@@ -44,7 +44,7 @@ _is_product_change: ContextVar[bool] = ContextVar("is_product_change", default=F
 
 @contextmanager
 def allow_product_changes() -> Iterator[None]:
-    """Allow changes to system tables and the use of reserved names. Only the product itself uses this."""
+    """Allow changes to product tables and the use of reserved names. Only the product itself uses this."""
     token = _is_product_change.set(True)
     try:
         yield

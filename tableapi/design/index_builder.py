@@ -59,7 +59,7 @@ def _required_indexes() -> Iterator[Index]:
     has_target = Q(type__in=type_names_where(lambda row: row.has_target))
     for column in columns.filter(has_option | has_target, physical_name=""):
         yield from physical_names.column_indexes(column, column.table.name)
-    # System tables have the indexes of their models, which do not include case-insensitive ones on text.
+    # Product tables have the indexes of their models, which do not include case-insensitive ones on text.
     text_types = type_names_where(lambda row: row.is_text and row.has_main_index)
     for column in columns.filter(has_option, type__in=text_types).exclude(physical_name=""):
         yield from physical_names.column_indexes(column, column.table.name, "public")

@@ -23,7 +23,7 @@ validate_number_prefix = RegexValidator(
 
 
 class Table(CatalogueRecord):
-    """A table of the API: one designed by an administrator, or a system table."""
+    """A table of the API: one designed by an administrator, or a product table."""
 
     table_columns = ("name", "label", "parent", "number_prefix", "deferred_create")
 

@@ -27,7 +27,7 @@ RESERVED_PREFIXES = ("sys_", "svc_")
 # Names of PostgreSQL's system columns.
 POSTGRESQL_SYSTEM_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
 MAX_NUMBER_LENGTH = 40
-SYSTEM_TABLE_UNCHANGEABLE = "The columns of a system table cannot be changed."
+PRODUCT_TABLE_UNCHANGEABLE = "The columns of a product table cannot be changed."
 MAX_LENGTH_NEEDS_TEXT = "Only text can have a maximum length. It must be at least 1."
 
 
@@ -38,18 +38,18 @@ def check_table(table: Table) -> None:
     if table.is_system or (previous is not None and previous.is_system):
         options = ("number_prefix", "deferred_create")
         if previous is None or any(getattr(table, name) != getattr(previous, name) for name in options):
-            raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
+            raise ValidationError(PRODUCT_TABLE_UNCHANGEABLE)
         return
     if previous is None and table.name.startswith(RESERVED_PREFIXES):
         raise ValidationError({"name": "Names that start with sys_ or svc_ are reserved."})
     parent = type(table).objects.filter(pk=table.parent_id).first()
     if parent is not None and parent.is_system:
-        raise ValidationError({"parent": "System tables cannot be extended."})
+        raise ValidationError({"parent": "Product tables cannot be extended."})
 
 
 def check_table_deletion(table: Table) -> None:
     if table.is_system and not schema_editor.is_product_change():
-        raise ValidationError("System tables cannot be deleted.")
+        raise ValidationError("Product tables cannot be deleted.")
     if table.children.exists():
         raise ValidationError(f"{table.name} is the parent of other tables. Delete those tables first.")
     referring = table.referring_columns.exclude(table=table).select_related("table").first()
@@ -86,13 +86,13 @@ def _check_custom_column(column: Column) -> None:
     """Refuse unsupported types and options: the product creates records of these tables without custom values."""
     errors = {}
     if not column.name.startswith(custom_columns.PREFIX):
-        errors["name"] = f"The name of a custom column of a system table must start with {custom_columns.PREFIX}."
+        errors["name"] = f"The name of a custom column of a product table must start with {custom_columns.PREFIX}."
     if column.column_type.is_write_only or column.column_type.is_html:
         label = column.get_type_display().lower()
-        errors["type"] = f"A custom column of a system table cannot have the type {label}."
+        errors["type"] = f"A custom column of a product table cannot have the type {label}."
     for option in ("mandatory", "is_display", "default_value"):
         if getattr(column, option):
-            errors[option] = "A custom column of a system table cannot have this option."
+            errors[option] = "A custom column of a product table cannot have this option."
     if errors:
         raise ValidationError(errors)
 
@@ -100,7 +100,7 @@ def _check_custom_column(column: Column) -> None:
 def _check_only_label_changed(column: Column, previous: Column | None) -> None:
     fields = [field.attname for field in column._meta.concrete_fields if not field.name.startswith("sys_")]
     if previous is None or any(getattr(column, name) != getattr(previous, name) for name in fields if name != "label"):
-        raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
+        raise ValidationError(PRODUCT_TABLE_UNCHANGEABLE)
 
 
 def _check_name(column: Column, table: Table) -> None:
@@ -216,7 +216,7 @@ def _check_next_number(column: Column) -> None:
 
 def check_column_deletion(column: Column) -> None:
     if not column.is_designed and not schema_editor.is_product_change():
-        raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
+        raise ValidationError(PRODUCT_TABLE_UNCHANGEABLE)
     relatives = [column.table, *column.table.descendants]
     if column.name == NUMBER_COLUMN and any(table.number_prefix for table in relatives):
         raise ValidationError("This column holds the record numbers. Remove the table's number prefix first.")
@@ -230,7 +230,7 @@ def check_choice(choice: Choice) -> None:
     if schema_editor.is_product_change():
         return
     if not column.is_designed:
-        raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
+        raise ValidationError(PRODUCT_TABLE_UNCHANGEABLE)
     if not column.column_type.has_choices:
         raise ValidationError("Only columns of type choice can have choices.")
     previous = choice.stored_record()
@@ -246,7 +246,7 @@ def check_choice_deletion(choice: Choice, *, with_column: bool) -> None:
     if schema_editor.is_product_change():
         return
     if not choice.column.is_designed:
-        raise ValidationError(SYSTEM_TABLE_UNCHANGEABLE)
+        raise ValidationError(PRODUCT_TABLE_UNCHANGEABLE)
     if not with_column:
         _check_choice_is_unused(choice)
 

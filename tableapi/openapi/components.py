@@ -69,7 +69,9 @@ PARAMETERS: dict[str, Object] = {
         "`1` lets an administrator set the number and the `sys_created_*` and `sys_updated_*` columns.",
         SWITCH_SCHEMA,
     ),
-    "key": parameter("sysparm_key", "A unique column. The body must contain its value."),
+    "key": parameter(
+        "sysparm_key", "The unique column that identifies the record. The body must contain a value for it."
+    ),
     "onError": parameter(
         "on_error",
         "`stop` writes nothing if a record fails. `continue` writes the others.",

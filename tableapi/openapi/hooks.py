@@ -10,7 +10,7 @@ from tableapi.access.caller_view import CallerView, view_for
 from tableapi.catalogue.definitions import CREATE, DELETE, WRITE, Column, Table
 from tableapi.database import catalogue_loader
 from tableapi.query.expressions import NEVER
-from tableapi.write import system_records
+from tableapi.write import product_records
 from tableapi.write.current_record import may_import_ids
 
 from .column_schemas import IMPORTED_ID_SCHEMA, request_schema, response_schema
@@ -91,10 +91,10 @@ def body_schemas(view: CallerView, table: Table, methods: set[str]) -> Object:
 
 def allowed_methods(view: CallerView, table: Table) -> Iterator[str]:
     """Yield the methods that the roles of the rules allow; conditions depend on the record. Omits methods
-    that only the server may use on the records of some system tables."""
+    that only the server may use on the records of some product tables."""
     can_read = view.can_read(table)
     is_writable = not (table.is_system and all(map(table.is_server_managed, table.columns.values())))
-    is_creatable = not table.is_system or system_records.can_be_created_by_clients(table)
+    is_creatable = not table.is_system or product_records.can_be_created_by_clients(table)
     if can_read:
         yield "get"
     if is_creatable and view.permissions.record_decision(CREATE, table) != NEVER:

@@ -160,7 +160,7 @@ def parse_text(raw: RawParameters, name: str) -> str:
 def parse_names(raw: RawParameters, parameter: str, maximum: int) -> tuple[str, ...]:
     names = tuple(name for part in parse_text(raw, parameter).split(",") if (name := part.strip()))
     if len(names) > maximum:
-        raise InvalidParameter(f"You can request at most {maximum} fields.", field=parameter)
+        raise InvalidParameter(f"{parameter} can contain at most {maximum} names.", field=parameter)
     return names
 
 

@@ -182,7 +182,7 @@ def _resolve_other_path(scope: ReadScope, table: Table, condition: Condition, pa
 def _family_table_ids(scope: ReadScope, condition: Condition) -> tuple[str, ...]:
     table = scope.table(condition.value)
     if table is None or scope.record_decision(table) == NEVER:
-        raise QueryError("there is no such table", condition.value_position, condition.value)
+        raise QueryError("unknown table", condition.value_position, condition.value)
     return tuple(sorted(scope.catalogue.tables[name].id for name in table.family))
 
 

@@ -103,7 +103,7 @@ def _predicate_sql(builder: StatementBuilder, predicate: Predicate, alias: Table
 
 def _family_sql(predicate: Predicate, alias: TableAlias) -> str:
     column = alias.table.columns.get(OWN_TABLE_COLUMN)
-    if column is None:  # system tables extend no other table
+    if column is None:  # product tables extend no other table
         return "TRUE" if alias.table.id in predicate.table_ids else "FALSE"
     return f"({alias.column(column)} IN ({', '.join(map(literal, predicate.table_ids))}))"
 

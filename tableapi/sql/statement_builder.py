@@ -54,7 +54,7 @@ def table_identifier(table: Table) -> str:
 
 
 def custom_identifier(table: str) -> str:
-    """Return the table with the custom columns of a system table."""
+    """Return the table with the custom columns of a product table."""
     return f"records.{quote(table)}"
 
 

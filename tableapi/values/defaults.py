@@ -67,7 +67,9 @@ def _function_result(column: Column, moment: Moment) -> str:
     value = resolve(operand, moment)
     is_user = isinstance(operand, ValueFunction) and isinstance(value, str)
     if column.column_type.is_reference and not (is_user and column.reference == USER_TABLE):
-        raise InvalidInput("Only references to users can have a default value: javascript:gs.getUserID().")
+        raise InvalidInput(
+            "A reference can only have the default value javascript:gs.getUserID(), and must refer to users."
+        )
     return value if isinstance(value, str) else value.strftime(TIME_FORMATS[column.compare_as])
 
 

@@ -20,9 +20,9 @@ from . import (
     deferred_records,
     designed_records,
     payload,
+    product_records,
     set_on_change,
     single_statement,
-    system_records,
     write_request,
 )
 from .write_request import WriteRequest, WriteResult
@@ -136,7 +136,7 @@ def _add_defaults(
 def _insert(change: WriteRequest, values: Mapping[Column, Any], sys_id: str | None) -> str:
     with column_errors.hiding_unknown_columns(change):
         if change.table.is_system:
-            return system_records.insert(change.table, values)
+            return product_records.insert(change.table, values)
         if change.is_import:
             values = designed_records.with_imported_number(change.table, values)
         return designed_records.insert(change.context.view.catalogue, change.table, values, sys_id)

@@ -11,7 +11,7 @@ from tableapi.database import statement_runner
 from tableapi.read.context import ReadContext
 from tableapi.read.pipeline import RECORD_ID
 
-from . import custom_columns, designed_records, permission_queries, system_records
+from . import custom_columns, designed_records, permission_queries, product_records
 from .write_request import WriteRequest
 
 
@@ -38,7 +38,7 @@ def lock_current_record(
     context, table = change.context, change.table
     if not RECORD_ID.fullmatch(sys_id) or not context.view.can_read(table):
         raise record_not_found()
-    system_records.lock_for_change(table)
+    product_records.lock_for_change(table)
     columns = tuple(sorted(columns, key=lambda column: column.name))  # one cached statement for any order
     permissions = context.view.permissions
     statement, column_permissions = context.view.cached(

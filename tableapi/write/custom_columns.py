@@ -1,4 +1,4 @@
-"""Writes the custom columns of system tables. They are in a separate row, which exists once one of them has a value."""
+"""Writes the custom columns of product tables. They are in a separate row, which exists once one of them is set."""
 
 import json
 from collections.abc import Callable, Mapping

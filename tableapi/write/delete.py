@@ -6,7 +6,7 @@ from system import deletion_log
 from system.errors import AccessDenied
 from tableapi.catalogue.definitions import DELETE, OWN_TABLE_COLUMN
 
-from . import current_record, designed_records, references, system_records
+from . import current_record, designed_records, product_records, references
 from .write_request import WriteRequest
 
 
@@ -25,8 +25,8 @@ def _delete(change: WriteRequest, sys_id: str) -> None:
     current = current_record.lock_current_record(change, sys_id, DELETE, (table_column,) if table_column else ())
     if not current.is_allowed:
         raise AccessDenied("You have no access to delete the records.")
-    if table_column is None:  # a system table
-        system_records.delete(table, sys_id)  # also clears references, as the administration does
+    if table_column is None:  # a product table
+        product_records.delete(table, sys_id)  # also clears references, as the administration does
         return
     record_table = catalogue.tables_by_id.get(current.columns[table_column].value, table)
     if record_table is not table:

@@ -17,9 +17,9 @@ from . import (
     current_record,
     designed_records,
     payload,
+    product_records,
     set_on_change,
     single_statement,
-    system_records,
     value_changes,
     write_request,
 )
@@ -74,7 +74,7 @@ def _prepare_save(change: WriteRequest, sys_id: str, sent_values: Mapping[Column
     table, permissions = change.table, change.context.view.permissions
     if not table.is_system or not RECORD_ID.fullmatch(sys_id):
         return None
-    saver = savers.saver_of(system_records.model_of(table.name))
+    saver = savers.saver_of(product_records.model_of(table.name))
     # Skip the work for callers who may not change anything.
     if not saver.prepared_columns or permissions.record_decision(WRITE, table) == NEVER:
         return None
@@ -141,6 +141,6 @@ def _check_mandatory(
 def _save(change: WriteRequest, sys_id: str, values: Mapping[Column, Any], prepared: Any) -> None:
     with column_errors.hiding_unknown_columns(change):
         if change.table.is_system:
-            system_records.update(change.table, sys_id, values, prepared)
+            product_records.update(change.table, sys_id, values, prepared)
         else:
             designed_records.update(change.context.view.catalogue, change.table, sys_id, values)

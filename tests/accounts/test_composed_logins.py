@@ -67,7 +67,7 @@ def test_commands_accept_both_spellings(db: None):
 
 
 @pytest.fixture
-def uncomposed_user(db: None) -> User:
+def decomposed_user(db: None) -> User:
     """A user whose login was stored by an older version."""
     user = make_user("old")
     User.objects.filter(pk=user.pk).update(login=NFD)
@@ -79,24 +79,24 @@ def run_migration() -> None:
 
 
 class TestLoginsBeforeMigration:
-    def test_existing_logins_are_composed_once(self, uncomposed_user: User):
+    def test_existing_logins_are_composed_once(self, decomposed_user: User):
         kelvin_user = make_user("\u212aelvin")
         run_migration()
 
-        assert (uncomposed_user.refreshed().login, kelvin_user.refreshed().login) == (NFC, "\u212aelvin")
+        assert (decomposed_user.refreshed().login, kelvin_user.refreshed().login) == (NFC, "\u212aelvin")
         assert sign_in_by_basic(NFD) == sign_in_by_basic(NFC) == NFC
 
-    def test_existing_login_stays_if_the_composed_one_is_taken(self, uncomposed_user: User, as_alice: Client):
+    def test_existing_login_stays_if_the_composed_one_is_taken(self, decomposed_user: User, as_alice: Client):
         composed_user = make_user(NFC)
         run_migration()
-        assert (uncomposed_user.refreshed().login, composed_user.refreshed().login) == (NFD, NFC)
+        assert (decomposed_user.refreshed().login, composed_user.refreshed().login) == (NFD, NFC)
         assert (sign_in_by_basic(NFD), sign_in_by_basic(NFC)) == (NFD, NFC), (
             "each user signs in with the stored spelling"
         )
 
-        uncomposed_user.phone = "5"
-        uncomposed_user.save()
-        assert uncomposed_user.refreshed().login == NFD
-        assert "This login is already in use." in str(submit_user_form(as_alice, uncomposed_user).context["errors"])
-        assert submit_user_form(as_alice, uncomposed_user, login="jose.two").status_code == 302
-        assert uncomposed_user.refreshed().login == "jose.two"
+        decomposed_user.phone = "5"
+        decomposed_user.save()
+        assert decomposed_user.refreshed().login == NFD
+        assert "This login is already in use." in str(submit_user_form(as_alice, decomposed_user).context["errors"])
+        assert submit_user_form(as_alice, decomposed_user, login="jose.two").status_code == 302
+        assert decomposed_user.refreshed().login == "jose.two"

@@ -146,7 +146,7 @@ def test_history_cannot_be_reverted(as_alice: Client, alice: User, bob: User, fo
         assert User.objects.values().get(pk=user.pk) == columns_before
 
 
-def test_history_pages_work_after_the_user_was_deleted(as_alice: Client, bob: User):
+def test_history_pages_of_a_deleted_user_do_not_fail(as_alice: Client, bob: User):
     entry_id = bob.history.earliest("history_id").history_id
     user_id = bob.pk
     bob.delete()

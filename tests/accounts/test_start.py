@@ -71,7 +71,9 @@ def test_password_is_not_offered_to_a_user_without_one(client: Client, as_bob: C
 
 
 @pytest.mark.parametrize("fixture_name", ["as_alice", "as_sonja", "as_carl"])
-def test_administrator_sees_the_administration(request: pytest.FixtureRequest, fixture_name: str):
+def test_all_kinds_of_administrators_see_the_link_to_the_administration(
+    request: pytest.FixtureRequest, fixture_name: str
+):
     browser = request.getfixturevalue(fixture_name)
 
     assert b'href="/admin/"' in browser.get("/").content

@@ -163,7 +163,7 @@ def test_failed_installation_is_reported(run_script: ModuleType, monkeypatch, ca
     assert "could not be installed. Check the network" in capsys.readouterr().err
 
 
-def test_excluded_packages_are_in_no_lock():
+def test_lock_files_contain_no_excluded_packages():
     excluded_packages = re.findall(r"^([\w.-]+)", (ROOT / "requirements-excluded.in").read_text(), re.MULTILINE)
     locks = [(ROOT / name).read_text() for name in ("requirements.txt", "requirements-dev.txt")]
 

@@ -52,7 +52,7 @@ SQL_MODULES = {
     "tableapi/http/idempotency.py": "an advisory lock lets one of two equal requests run",
     "tableapi/write/custom_columns.py": "rows with custom columns of product records are written",
     "tableapi/write/references.py": "the id of a deleted record is removed from lists",
-    "tableapi/write/system_records.py": "deferred constraints are checked before the response",
+    "tableapi/write/product_records.py": "deferred constraints are checked before the response",
     "tableapi/attached/attachments.py": "pieces of files are written and read in binary",
     "tableapi/attached/records.py": "comments and attachments of a deleted record are marked in one statement",
     "tableapi/notifications/change_scan.py": "one statement reads the change log and finds the recipients",

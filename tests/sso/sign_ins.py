@@ -43,9 +43,9 @@ class Browser:
         """Signs in at the provider; returns the callback URL to which it redirects."""
         return self.provider.authorize(authorization_url)
 
-    def return_to(self, url: str, **options: Any) -> Any:
+    def follow_callback(self, callback_url: str, **options: Any) -> Any:
         """Requests the callback URL; a fragment is sent by POST, as the fragment page does."""
-        parsed_url = urlsplit(url)
+        parsed_url = urlsplit(callback_url)
         if parsed_url.fragment:
             return self.client.post(
                 parsed_url.path, dict(parse_qsl(parsed_url.fragment)), headers=HTML_HEADERS, **options
@@ -53,7 +53,7 @@ class Browser:
         return self.client.get(f"{parsed_url.path}?{parsed_url.query}", headers=HTML_HEADERS, **options)
 
     def sign_in(self, **parameters: str) -> Any:
-        return self.return_to(self.authorize(self.start(**parameters)))
+        return self.follow_callback(self.authorize(self.start(**parameters)))
 
     @property
     def login(self) -> str | None:

@@ -111,7 +111,7 @@ def test_a_token_issued_before_the_sign_out_is_refused(active_provider: HostileP
     callback_url = browser.authorize(browser.start())
     assert send_logout_token(active_provider.logout_token(iat=int(time.time()) + 2)).status_code == 200
 
-    check_refusal(browser.return_to(callback_url), "signed_out_meanwhile", 403)
+    check_refusal(browser.follow_callback(callback_url), "signed_out_meanwhile", 403)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -98,7 +98,7 @@ def test_oidcc_client_test_scope_userinfo_claims(browser: Browser):
     )
     browser.provider.claims = {"email": ABSENT, "preferred_username": ABSENT}
     authorization_url = browser.start()
-    browser.return_to(browser.authorize(authorization_url))
+    browser.follow_callback(browser.authorize(authorization_url))
 
     assert dict(parse_qsl(urlsplit(authorization_url).query))["scope"] == "openid email profile"
     assert browser.login == "ann"
@@ -168,7 +168,7 @@ def test_oidcc_client_test_signing_key_rotation_just_before_signing(browser: Bro
     browser.provider.jwks = {"keys": [jwk("rsa-2"), jwk("rsa-1")]}
     serve_token(browser.provider, signed_with(key="rsa-2"))
 
-    assert other_browser.return_to(callback_url).status_code == 302 and other_browser.login == "ann"
+    assert other_browser.follow_callback(callback_url).status_code == 302 and other_browser.login == "ann"
 
 
 def test_oidcc_client_test_3rd_party_init_login(browser: Browser):
@@ -178,7 +178,7 @@ def test_oidcc_client_test_3rd_party_init_login(browser: Browser):
         iss=browser.provider.issuer, login_hint="ann@example.com", target_link_uri=target_uri
     )
     parameters = dict(parse_qsl(urlsplit(authorization_url).query))
-    response = browser.return_to(browser.authorize(authorization_url))
+    response = browser.follow_callback(browser.authorize(authorization_url))
 
     assert parameters["login_hint"] == "ann@example.com"
     assert (response.status_code, response["Location"]) == (302, "/account/?tab=keys#keys")

@@ -121,7 +121,7 @@ def test_sign_in_changes_the_session_key(browser: Browser):  # A59
     authorization_url = browser.start()
     attacker = Client()
     attacker.cookies["servicebase_session"] = browser.client.cookies["servicebase_session"].value
-    response = browser.return_to(browser.authorize(authorization_url))
+    response = browser.follow_callback(browser.authorize(authorization_url))
 
     assert browser.login == "ann"
     assert attacker.get(ME_PATH).status_code == 401
@@ -225,7 +225,7 @@ def test_removing_the_connection_ends_a_sign_in_in_progress(browser: Browser, re
     else:
         make_active_connection(browser.provider, name="Another")
 
-    check_refusal(browser.return_to(callback_url), "not_available", 503)
+    check_refusal(browser.follow_callback(callback_url), "not_available", 503)
     assert browser.login is None
 
 
@@ -235,7 +235,7 @@ def test_a_connection_changed_to_another_provider_ends_the_sign_in(browser: Brow
     callback_url = browser.authorize(browser.start())
     OidcSetting.objects.filter(pk=setting.pk).update(issuer="https://idp.example.com/realms/other")
 
-    check_refusal(browser.return_to(callback_url), "not_available", 503)
+    check_refusal(browser.follow_callback(callback_url), "not_available", 503)
 
 
 # Third-party-initiated login: another site starts the sign-in.

@@ -54,16 +54,16 @@ def test_a_state_is_accepted_only_in_its_browser(browser: Browser):  # A16
     callback_url = attacker.authorize(attacker.start())
     victim.start()
 
-    check_refusal(victim.return_to(callback_url), "state_unknown", 400)
-    check_refusal(Browser(browser.provider).return_to(callback_url), "state_unknown", 400)
+    check_refusal(victim.follow_callback(callback_url), "state_unknown", 400)
+    check_refusal(Browser(browser.provider).follow_callback(callback_url), "state_unknown", 400)
     assert victim.login is None
 
 
 def test_a_state_is_accepted_once(browser: Browser):  # A16, A18
     callback_url = browser.authorize(browser.start())
-    assert browser.return_to(callback_url).status_code == 302
+    assert browser.follow_callback(callback_url).status_code == 302
 
-    check_refusal(browser.return_to(callback_url), "state_unknown", 400)
+    check_refusal(browser.follow_callback(callback_url), "state_unknown", 400)
     assert len(browser.provider.requests_to("token")) == 1
 
 
@@ -79,14 +79,14 @@ def test_an_invented_session_has_no_attempt(browser: Browser):
     other_browser = Browser(browser.provider)
     other_browser.client.cookies["servicebase_session"] = "a" * 32
 
-    check_refusal(other_browser.return_to(browser.authorize(browser.start())), "state_unknown", 400)
+    check_refusal(other_browser.follow_callback(browser.authorize(browser.start())), "state_unknown", 400)
 
 
 def test_a_session_that_expired_has_no_attempt(browser: Browser):
     callback_url = browser.authorize(browser.start())
     Session.objects.update(expire_date="2020-01-01T00:00:00Z")
 
-    check_refusal(browser.return_to(callback_url), "state_unknown", 400)
+    check_refusal(browser.follow_callback(callback_url), "state_unknown", 400)
     assert browser.sign_in().status_code == 302, "the link starts a new sign-in"
 
 
@@ -94,7 +94,7 @@ def test_an_attempt_is_valid_for_ten_minutes(browser: Browser, monkeypatch: Any)
     callback_url = browser.authorize(browser.start())
     monkeypatch.setattr(sign_in_attempts, "time", clock_ahead(601))
 
-    check_refusal(browser.return_to(callback_url), "state_expired", 400)
+    check_refusal(browser.follow_callback(callback_url), "state_expired", 400)
 
 
 @pytest.mark.parametrize(("lag_s", "is_accepted"), [(59, True), (61, False)])
@@ -102,7 +102,7 @@ def test_clocks_of_two_hosts_may_differ_a_little(browser: Browser, monkeypatch: 
     callback_url = browser.authorize(browser.start())
     monkeypatch.setattr(sign_in_attempts, "time", clock_ahead(-lag_s))
 
-    response = browser.return_to(callback_url)
+    response = browser.follow_callback(callback_url)
     assert (response.status_code == 302) is is_accepted
 
 
@@ -118,7 +118,7 @@ def test_only_one_of_two_concurrent_responses_succeeds(transactional_db: None, p
             client = Client()
             client.cookies["servicebase_session"] = cookie
             try:
-                while (response := Browser(provider, client).return_to(callback_url)).status_code == 503:
+                while (response := Browser(provider, client).follow_callback(callback_url)).status_code == 503:
                     pass  # no free slot: the browser has to retry
                 return int(response.status_code)
             finally:
@@ -224,7 +224,7 @@ def test_a_code_for_one_connection_is_not_redeemed_at_another(browser: Browser, 
     callback_url = browser.authorize(browser.start())
     with HostileProvider(realm="other") as other_provider:
         make_active_connection(other_provider, name="Other")
-        check_refusal(browser.return_to(callback_url), "not_available", 503)
+        check_refusal(browser.follow_callback(callback_url), "not_available", 503)
 
         assert not other_provider.requests and not browser.provider.requests_to("token")
 
@@ -234,7 +234,7 @@ def test_a_head_request_does_not_use_up_the_attempt(browser: Browser):
     parsed_url = urlsplit(callback_url)
     assert browser.client.head(f"{parsed_url.path}?{parsed_url.query}").status_code == 405
 
-    assert browser.return_to(callback_url).status_code == 302
+    assert browser.follow_callback(callback_url).status_code == 302
 
 
 def test_an_empty_response_starts_a_sign_in_three_times_a_minute(browser: Browser, monkeypatch: Any):
@@ -251,9 +251,11 @@ def test_a_browser_has_at_most_ten_attempts(browser: Browser):
 
     assert len(browser.client.session["sso_attempts"]) == 10
     for callback_url in callback_urls[:2]:
-        check_refusal(browser.return_to(callback_url), "state_unknown", 400)
-    assert browser.return_to(callback_urls[2]).status_code == 302
-    assert browser.return_to(callback_urls[11]).status_code == 302, "two windows of one browser keep both attempts"
+        check_refusal(browser.follow_callback(callback_url), "state_unknown", 400)
+    assert browser.follow_callback(callback_urls[2]).status_code == 302
+    assert browser.follow_callback(callback_urls[11]).status_code == 302, (
+        "two windows of one browser keep both attempts"
+    )
 
 
 def test_expired_attempts_are_removed(browser: Browser, monkeypatch: Any):

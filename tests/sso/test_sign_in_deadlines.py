@@ -58,7 +58,7 @@ class TestDeadline:  # A61
         code = "certificates_unavailable" if "certs" in slow_endpoints else "provider_unavailable"
         started_at = time.monotonic()
 
-        check_refusal(browser.return_to(callback_url), code, 503)
+        check_refusal(browser.follow_callback(callback_url), code, 503)
         assert time.monotonic() - started_at < 2.5
         for endpoint in slow_endpoints:
             browser.provider.behave_correctly(endpoint)

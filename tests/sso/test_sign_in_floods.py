@@ -136,7 +136,7 @@ class TestAnonymousSessions:
         callback_url = browser.authorize(browser.start())
 
         assert Session.objects.count() == 1 and self.remaining_lifetime() > timedelta(minutes=14)
-        assert browser.return_to(callback_url).status_code == 302
+        assert browser.follow_callback(callback_url).status_code == 302
 
     def test_a_signed_in_session_has_the_full_lifetime(self, active_provider: HostileProvider):
         browser = Browser(active_provider)

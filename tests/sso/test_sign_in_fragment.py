@@ -106,7 +106,7 @@ def test_a_form_of_another_site_is_refused(browser: Browser):
         CALLBACK_PATH, fragment_fields(callback_url), headers=HTML_HEADERS
     )  # an outdated fragment page
     assert response.status_code == 403 and b"out of date" in response.content
-    assert browser.return_to(callback_url).status_code == 302, "the attempt is still valid"
+    assert browser.follow_callback(callback_url).status_code == 302, "the attempt is still valid"
 
 
 def test_the_form_of_the_fragment_page_is_accepted(browser: Browser):
@@ -124,9 +124,9 @@ def test_the_form_of_the_fragment_page_is_accepted(browser: Browser):
 
 def test_a_fragment_state_is_accepted_once(browser: Browser):  # A16
     callback_url = browser.authorize(browser.start())
-    assert browser.return_to(callback_url).status_code == 302
+    assert browser.follow_callback(callback_url).status_code == 302
 
-    check_refusal(browser.return_to(callback_url), "state_unknown", 400)
+    check_refusal(browser.follow_callback(callback_url), "state_unknown", 400)
 
 
 def test_a_response_for_another_browser_is_refused(browser: Browser):  # A16
@@ -134,7 +134,7 @@ def test_a_response_for_another_browser_is_refused(browser: Browser):  # A16
     victim = Browser(browser.provider)
     victim.start()
 
-    check_refusal(victim.return_to(callback_url), "state_unknown", 400)
+    check_refusal(victim.follow_callback(callback_url), "state_unknown", 400)
     assert victim.login is None
 
 

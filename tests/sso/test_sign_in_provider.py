@@ -175,7 +175,7 @@ def test_an_unreachable_provider_is_reported(allow_http: None):  # A61
         browser = Browser(provider)
         callback_url = browser.authorize(browser.start())
 
-    check_refusal(browser.return_to(callback_url), "provider_unavailable", 503)
+    check_refusal(browser.follow_callback(callback_url), "provider_unavailable", 503)
 
 
 # Userinfo.
@@ -310,13 +310,13 @@ def test_the_third_sign_in_waits_with_its_attempt_unused(browser: Browser):  # A
     callback_url = browser.authorize(browser.start())
     with request_slots.request_slot(), request_slots.request_slot():
         for _ in range(3):
-            page = browser.return_to(callback_url)
+            page = browser.follow_callback(callback_url)
             assert (page.status_code, page["Retry-After"]) == (503, "1")
             assert b'<meta http-equiv="refresh" content="1">' in page.content
             assert page["Cache-Control"] == "no-store"
     assert not browser.provider.requests_to("token")
 
-    assert browser.return_to(callback_url).status_code == 302
+    assert browser.follow_callback(callback_url).status_code == 302
 
 
 def test_the_waiting_page_keeps_the_fields_of_the_fragment(provider: HostileProvider):
@@ -325,13 +325,13 @@ def test_the_waiting_page_keeps_the_fields_of_the_fragment(provider: HostileProv
     browser = Browser(provider)
     callback_url = browser.authorize(browser.start())
     with request_slots.request_slot(), request_slots.request_slot():
-        page = browser.return_to(callback_url + "&evil=%22%3E%3Cscript%3E")
+        page = browser.follow_callback(callback_url + "&evil=%22%3E%3Cscript%3E")
     content = page.content.decode()
 
     assert page.status_code == 503 and 'name="id_token" value="ey' in content
     assert "evil" not in content and 'http-equiv="refresh"' not in content
     assert "script-src 'nonce-" in page["Content-Security-Policy"]
-    assert browser.return_to(callback_url).status_code == 302
+    assert browser.follow_callback(callback_url).status_code == 302
 
 
 def test_looking_up_a_provider_takes_a_slot(browser: Browser):
@@ -370,7 +370,7 @@ def test_a_slow_provider_never_occupies_all_threads(transactional_db: None, prov
 
     def return_to_callback(number: int) -> None:
         try:
-            status = browsers[number].return_to(callback_urls[number]).status_code
+            status = browsers[number].follow_callback(callback_urls[number]).status_code
             with lock:
                 statuses.append(status)
         finally:

@@ -122,7 +122,7 @@ def test_concurrent_first_sign_ins_create_one_account(transactional_db: None, pr
     def return_to_callback(callback: tuple[Browser, str]) -> int:
         browser, callback_url = callback
         try:
-            while (response := browser.return_to(callback_url)).status_code == 503:
+            while (response := browser.follow_callback(callback_url)).status_code == 503:
                 pass
             return int(response.status_code)
         finally:

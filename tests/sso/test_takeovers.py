@@ -54,7 +54,7 @@ def test_a_sign_in_in_progress_ends_with_its_connection(allow_http: None):  # A5
         responses = []
 
         def return_to_callback() -> None:
-            responses.append(browser.return_to(callback_url))
+            responses.append(browser.follow_callback(callback_url))
             connections.close_all()
 
         return_thread = Thread(target=return_to_callback)

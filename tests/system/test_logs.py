@@ -144,7 +144,7 @@ def test_web_process_writes_lines_of_requests_together(monkeypatch: pytest.Monke
     assert stream.getvalue().splitlines()[-2:] == ["after", "at the end"]
 
 
-def test_each_write_fits_into_a_pipe(monkeypatch: pytest.MonkeyPatch):
+def test_lines_are_grouped_into_atomic_writes(monkeypatch: pytest.MonkeyPatch):
     line_buffer = logs.LineBuffer()
     texts: list[str] = []
     monkeypatch.setattr("sys.stderr", SimpleNamespace(write=texts.append))

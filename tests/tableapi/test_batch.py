@@ -119,7 +119,7 @@ def test_atomic_batch_writes_all_or_nothing(part: Table, bob: User):
     assert query_rows("SELECT count(*) FROM records.part") == [(3,)]
 
 
-def test_failed_read_undoes_an_atomic_batch(part: Table, bob: User):
+def test_failed_read_rolls_back_an_atomic_batch(part: Table, bob: User):
     entries = send_batch(bob, item("POST", body={"name": "a"}), item(url="/rest/v1/table/none"), atomic=True)
     assert statuses(entries) == [424, 404]
     assert query_rows("SELECT count(*) FROM records.part") == [(0,)]

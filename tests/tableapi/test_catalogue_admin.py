@@ -276,7 +276,7 @@ def test_database_error_on_saving_is_reported(as_alice: Client, device: Table, m
     assert not Column.objects.filter(name="other").exists()
 
 
-def test_system_tables_are_read_only(as_alice: Client):
+def test_product_tables_are_read_only(as_alice: Client):
     table = Table.objects.get(name="user")
     column = Column.objects.get(table=table, name="email")
     source_column = Column.objects.get(table__name="sys_user_role", name="source")
@@ -302,7 +302,7 @@ def test_system_tables_are_read_only(as_alice: Client):
     assert not Column.objects.filter(name__endswith="shoe_size").exists()
 
 
-def test_custom_column_of_a_system_table_is_added_changed_and_deleted(as_alice: Client):
+def test_custom_column_of_a_product_table_is_added_changed_and_deleted(as_alice: Client):
     table = Table.objects.get(name="user")
     assert "column/add" in as_alice.get(page_path("table", table)).content.decode()
     form = column_form_data(table, "x_shift") | {"type": "choice"}

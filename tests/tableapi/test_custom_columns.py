@@ -13,7 +13,7 @@ from tableapi.models import Column, Table
 from tableapi.query import read_plan
 from tableapi.query.parsed_query import parse_query_text
 from tableapi.read.context import Caller
-from tableapi.setup import system_tables
+from tableapi.setup import product_tables
 from tableapi.sql import select
 from tests.tableapi.designs import indexes_of, query_rows
 from tests.tableapi.world import (
@@ -212,7 +212,7 @@ def test_product_columns_cannot_be_changed(alice: User):
 
 
 def test_upgrade_keeps_the_column_and_deletion_drops_it(alice: User, badge: Column):
-    system_tables.update_system_tables()
+    product_tables.update_product_tables()
     assert Column.objects.filter(pk=badge.pk).exists() and f"U{badge.pk}" in indexes_of("user")
 
     assert api(alice).delete(f"sys_db_column/{badge.pk}").status_code == 200

@@ -221,7 +221,9 @@ class RandomDesigns:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_concurrent_random_designs_keep_catalogue_and_database_equal(device: Table, designer: ApiClient, seed: int):
+def test_concurrent_random_designs_keep_catalogue_and_database_consistent(
+    device: Table, designer: ApiClient, seed: int
+):
     random_designs = RandomDesigns(seed, designer, device, record("device", name="lamp"))
     for _ in range(3):
         threads = [run_in_thread(job) for job in random_designs.random_jobs(6)]

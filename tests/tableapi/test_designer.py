@@ -128,15 +128,15 @@ class TestTables:
             record.refresh_from_db()
         assert column_types_of("device") and not column_types_of("gadget")
 
-    def test_only_the_label_of_a_system_table_can_be_changed(self):
+    def test_only_the_label_of_a_product_table_can_be_changed(self):
         user_table = Table.objects.get(name="user")
 
         assert "cannot be extended" in refusal_of(lambda: make_table("person", parent=user_table))
-        assert "system table" in refusal_of(lambda: change_record(user_table, number_prefix="USR"))
-        assert "System tables cannot" in refusal_of(user_table.delete)
-        assert "System tables cannot" in refusal_of(lambda: Table.objects.filter(name="sys_property").delete())
-        assert "system table" in refusal_of(lambda: make_table("fake", is_system=True))
-        assert "system table" in refusal_of(lambda: make_column(user_table, "shoe_size"))
+        assert "product table" in refusal_of(lambda: change_record(user_table, number_prefix="USR"))
+        assert "Product tables cannot" in refusal_of(user_table.delete)
+        assert "Product tables cannot" in refusal_of(lambda: Table.objects.filter(name="sys_property").delete())
+        assert "product table" in refusal_of(lambda: make_table("fake", is_system=True))
+        assert "product table" in refusal_of(lambda: make_column(user_table, "shoe_size"))
         assert change_record(Table.objects.get(name="user"), label="Person").refreshed().label == "Person"
 
     def test_only_labels_of_system_columns_can_be_changed(self):
@@ -144,15 +144,15 @@ class TestTables:
 
         for values in ({"mandatory": True}, {"type": "text"}, {"is_indexed": True}, {"name": "mail"}):
             message = refusal_of(partial(change_record, column, **values))
-            assert ("cannot be changed" if "name" in values else "system table") in message
+            assert ("cannot be changed" if "name" in values else "product table") in message
             column.refresh_from_db()
-        assert "system table" in refusal_of(column.delete)
-        assert "system table" in refusal_of(lambda: Column.objects.filter(pk=column.pk).delete())
+        assert "product table" in refusal_of(column.delete)
+        assert "product table" in refusal_of(lambda: Column.objects.filter(pk=column.pk).delete())
         assert change_record(column, label="Mail").refreshed().label == "Mail"
         source_choice = Choice.objects.filter(column__table__name="sys_user_role").first()
         assert source_choice is not None
-        assert "system table" in refusal_of(source_choice.delete)
-        assert "system table" in refusal_of(lambda: change_record(source_choice, label="x"))
+        assert "product table" in refusal_of(source_choice.delete)
+        assert "product table" in refusal_of(lambda: change_record(source_choice, label="x"))
 
     def test_prefix_adds_a_number_column(self):
         ticket = make_table("ticket", number_prefix="TCK")
@@ -466,7 +466,7 @@ class TestRules:
         user_table = Table.objects.get(name="user")
         refusal_of(lambda: saving.save_rule(Rule(**{"operation": "read", "table": user_table} | options)))
 
-    def test_rules_can_be_added_to_system_tables(self, device: Table):
+    def test_rules_can_be_added_to_product_tables(self, device: Table):
         make_column(device, "colour")
         laptop = make_table("laptop", parent=device)
         role_id = Role.objects.get(name="itil").pk

@@ -71,7 +71,7 @@ def test_invalid_index_is_rebuilt(colour_column: Column):
     ]
 
 
-def test_system_tables_have_indexes():
+def test_product_tables_have_indexes():
     login_column = Column.objects.get(table__name="user", name="login")
     index_builder.build_indexes()
 

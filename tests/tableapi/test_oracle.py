@@ -29,7 +29,7 @@ from tests.tableapi.oracle.operators import NEGATED_OPERATORS, OPERATOR_PREDICAT
 from tests.tableapi.oracle.queries import OPERATOR_TYPE_PAIRS, condition_for_pair_strategy
 from tests.tableapi.oracle.world import is_empty, without_markup
 from tests.tableapi.oracle.worlds import (
-    SYSTEM_TABLE,
+    PRODUCT_TABLE,
     RequestCase,
     full_world,
     make_catalogue,
@@ -44,8 +44,8 @@ FUZZ_SETTINGS = settings(deadline=None, max_examples=100, database=None, suppres
 
 
 def world_of(columns: dict[str, list[Any]], rows: list[Row], rules: list[Rule] | None = None) -> World:
-    """A world of `task`, its child `incident` and the system table `person`; `of` is the table of a row."""
-    parents = {"task": None, "incident": "task", SYSTEM_TABLE: None}
+    """A world of `task`, its child `incident` and the product table `person`; `of` is the table of a row."""
+    parents = {"task": None, "incident": "task", PRODUCT_TABLE: None}
     open_rules = [Rule("r", READ, None, "", frozenset())]
     catalogue = make_catalogue(
         parents, {name: columns.get(name, []) for name in parents}, open_rules if rules is None else rules
@@ -163,7 +163,7 @@ NO_ADMIN_BYPASS: Any = {"admin_overrides": False}
 # Rules, and what everybody and an admin see: task 0 (x=a), task 1, incident 2 (x=a), person 3 (x=a).
 LEVEL_EXAMPLES: list[tuple[str, list[Rule], str, str]] = [
     ("without rules, only administrators", [], "", "0123"),
-    ("any table excludes system tables", [OPEN_RULE], "012", "0123"),
+    ("any table excludes product tables", [OPEN_RULE], "012", "0123"),
     ("a table precedes any table", [OPEN_RULE, make_rule("task", "", "", *OTHER_ROLES)], "", "0123"),
     ("a child precedes its parent", [make_rule("task"), make_rule("incident", "", "", *OTHER_ROLES)], "01", "0123"),
     ("a parent's rule applies to its child", [make_rule("task", "", "x=A")], "02", "0123"),
@@ -177,7 +177,7 @@ LEVEL_EXAMPLES: list[tuple[str, list[Rule], str, str]] = [
     ("rules can apply to administrators", [make_rule("task", "", "x=a", **NO_ADMIN_BYPASS)], "02", "023"),
     ("one rule with bypass is enough", [make_rule("task", "", "x=a", **NO_ADMIN_BYPASS), make_rule("task", "", "x=b")],
      "02", "0123"),
-    ("admins bypass rules of system tables", [make_rule(SYSTEM_TABLE, "", "x=b", **NO_ADMIN_BYPASS)], "", "0123"),
+    ("admins bypass rules of product tables", [make_rule(PRODUCT_TABLE, "", "x=b", **NO_ADMIN_BYPASS)], "", "0123"),
     ("a rule can require the role admin", [make_rule("task", "", "", "admin", **NO_ADMIN_BYPASS)], "", "0123"),
 ]  # fmt: skip
 
@@ -186,13 +186,13 @@ def guarded_world(rules: list[Rule]) -> World:
     columns = {
         "task": [make_column("task", "x", "string"), make_column("task", "to", "reference", "task")],
         "incident": [make_column("incident", "y", "string")],
-        SYSTEM_TABLE: [make_column(SYSTEM_TABLE, "x", "string")],
+        PRODUCT_TABLE: [make_column(PRODUCT_TABLE, "x", "string")],
     }
     rows: list[Row] = [
         {"x": "a", "to": "2"},
         {"to": "0"},
         {"x": "a", "y": "a", "of": "incident"},
-        {"x": "a", "of": SYSTEM_TABLE},
+        {"x": "a", "of": PRODUCT_TABLE},
     ]
     return world_of(columns, rows, rules)
 
@@ -208,7 +208,7 @@ def test_first_level_with_a_rule_decides(
     world = guarded_world(rules)
     for caller, expected in ((CALLER, visible_to_everybody), (ADMIN, visible_to_admin)):
         now = make_moment(caller.id)
-        records = [row for table in ("task", SYSTEM_TABLE) for row in visible_rows(world, caller, table, now)]
+        records = [row for table in ("task", PRODUCT_TABLE) for row in visible_rows(world, caller, table, now)]
         assert "".join(sorted(row["sys_id"] for row in records)) == expected
 
 

@@ -79,7 +79,7 @@ class TestRecordRuleLevels:
         rule("read", "device", condition="name=Nothing")
         assert readable_names(dora) == [] and readable_names(dora, "laptop") == []
 
-    def test_rule_for_any_table_excludes_system_tables(self, laptop_tables: None, bob: User):
+    def test_rule_for_any_table_excludes_product_tables(self, laptop_tables: None, bob: User):
         rule("read", None)
         rule("read", None, "*")
         assert readable_names(bob) == ["Lamp", "Slim"]
@@ -168,7 +168,7 @@ class TestAdministrators:
         rule("read", "laptop", "name", roles=["other"])
         assert readable_names(alice, "laptop") == ["Slim"]
 
-    def test_administrators_always_bypass_rules_of_system_tables(self, alice: User):
+    def test_administrators_always_bypass_rules_of_product_tables(self, alice: User):
         rule("read", "user", roles=["other"], admin_overrides=False)
         rule("read", "user", "email", roles=["other"], admin_overrides=False)
         assert column_values(api(alice).get("user", fields="email"), "email") == ["alice@example.com"]

@@ -99,7 +99,7 @@ def test_empty_table_explains_how_to_create_records(as_alice: Client, records_pa
     assert "There are no records that you can read." in page_text(as_alice.get(records_path))
 
 
-def test_system_tables_link_to_their_own_pages(as_alice: Client, records_path: str):
+def test_product_tables_link_to_their_own_pages(as_alice: Client, records_path: str):
     user_table = Table.objects.get(name="user")
     assert as_alice.get(f"/admin/tableapi/table/{user_table.pk}/records/").status_code == 404
     assert "Show records" not in page_text(as_alice.get(f"/admin/tableapi/table/{user_table.pk}/change/"))

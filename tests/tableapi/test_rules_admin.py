@@ -175,7 +175,7 @@ class TestRules:
                 "the access rule “read any table where modelISNOTEMPTY" + message,
                 "the access rule “read any table.model”, which applies to this column",
                 "the access rule “read device where labelSAMEASmodel" + message,
-                "the access rule “read device where sys_idAREfox”, whose word search includes this column",
+                "the access rule “read device where sys_idAREfox”, whose word search will no longer cover this column",
                 "the access rule “read device where sys_version=1^ORmodel=x" + message,
                 "the access rule “read ticket where device.modelISEMPTY" + message,
                 "the access rule “read ticket.models where device.model=x" + message,

@@ -266,7 +266,7 @@ class TestImports:
         data_of(api(alice).post("laptop", {"sys_id": "imported1", "name": "X1"}))
         assert column_values(api(alice).get("laptop"), "sys_id") == ["imported1"]
 
-    def test_system_tables_generate_their_ids(self, alice: User):
+    def test_product_tables_generate_their_ids(self, alice: User):
         assert error_of(api(alice).post("company", {"sys_id": "1", "name": "Acme"})) == (400, "read_only", "sys_id")
 
 

@@ -86,7 +86,7 @@ class TestReferences:
         record_id = record("factory", name="open")
         assert data_of(api(bob).post("device", {"maker": record_id}))[0]["maker"]["value"] == record_id
 
-    def test_records_can_reference_themselves_and_system_records(self, device: Table, bob: User):
+    def test_records_can_reference_themselves_and_product_records(self, device: Table, bob: User):
         field("device", "part_of", target="device")
         field("device", "owner", target="user")
         lamp = record("device", name="Lamp")

@@ -25,7 +25,7 @@ from config.scheduling import schedules
 from system import properties
 from system.monitoring.health import MIN_VECTOR_VERSION, pending_migration_count
 from tableapi.setup import demo_records as demo_records
-from tableapi.setup import shipped_tables, system_tables
+from tableapi.setup import product_tables, shipped_tables
 
 MIN_POSTGRES_VERSION = 17
 # Older versions have known vulnerabilities: unknown critical headers in PyJWT, injections in Django.
@@ -69,7 +69,7 @@ class Command(BaseCommand):
         # These can be new without a migration.
         properties.store_definitions()
         create_administrator()
-        system_tables.update_system_tables()
+        product_tables.update_product_tables()
         shipped_tables.create_shipped_tables()
         schedules.update_schedules()
         is_complete = True

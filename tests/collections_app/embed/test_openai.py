@@ -158,10 +158,8 @@ def test_dead_provider_is_unavailable(
 
 
 def test_retries_have_jitter():  # X20
-    random_fractions = [number / 10 for number in range(11)]
-    possible_waits = [
-        {request.backoff_s(0.5, attempt, None, fraction) for fraction in random_fractions} for attempt in range(4)
-    ]
+    jitters = [number / 10 for number in range(11)]
+    possible_waits = [{request.backoff_s(0.5, attempt, None, jitter) for jitter in jitters} for attempt in range(4)]
 
     assert [len(waits) for waits in possible_waits] == [11] * 4
     assert [max(waits) for waits in possible_waits] == [0.5, 1, 2, 4]

@@ -23,7 +23,7 @@ def expire_probe_cache(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     return embed.reset_providers
 
 
-def truncate_vectors(response: Any) -> Any:
+def shorten_vectors(response: Any) -> Any:
     return {**response, "data": [{**item, "embedding": [1.0] * 7} for item in response["data"]]}
 
 
@@ -92,15 +92,17 @@ class TestDefault:
     def test_other_dimensions_are_ignored_once(self, configure_provider: Any, embedding_server: EmbeddingServer):
         space = embed.default_space()
         embed.reset_providers()
-        embedding_server.serve(embedding_server.changed_response(truncate_vectors), times=1)
+        embedding_server.serve(embedding_server.changed_response(shorten_vectors), times=1)
 
         assert embed.default_space() == space
         assert [embed.default_space(), EmbeddingSpace.objects.get(model="model-a")] == [space, space]
 
-    def test_repeated_dimensions_are_accepted(self, configure_provider: Any, embedding_server: EmbeddingServer):
+    def test_changed_dimensions_are_accepted_when_reported_again(
+        self, configure_provider: Any, embedding_server: EmbeddingServer
+    ):
         embed.default_space()
         embed.reset_providers()
-        embedding_server.serve(embedding_server.changed_response(truncate_vectors))
+        embedding_server.serve(embedding_server.changed_response(shorten_vectors))
 
         assert embed.default_space().dimensions == 7
 

@@ -251,13 +251,13 @@ def _relative_test(operator: str) -> Any:
     def build_test(path: Path, relative_time: Any, _: Any) -> OperatorTest:
         bound = relative_time.instant(MOMENT)
 
-        def test_value(value: Any) -> bool:
+        def value_matches(value: Any) -> bool:
             time = as_time(value)
             if time is None:
                 return False
             return bool({">": time > bound, "<": time < bound, ">=": time >= bound, "<=": time <= bound}[operator])
 
-        return test_value
+        return value_matches
 
     return build_test
 

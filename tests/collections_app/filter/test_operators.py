@@ -87,8 +87,8 @@ def conditions(draw: Any, operator_name: str) -> str:
     return f"{path}{operator_name}{{{value}}}" if value else f"{path}{operator_name}"
 
 
-def matching_numbers(filter_text: str, documents: list[Any]) -> list[int] | None:
-    """The numbers of the documents that match according to the SQL, or None if the filter is refused."""
+def matching_indexes(filter_text: str, documents: list[Any]) -> list[int] | None:
+    """The indexes of the documents that match according to the SQL, or None if the filter is refused."""
     try:
         condition, parameters = parse_filter(filter_text, MOMENT).sql("document.metadata")
     except QueryError:
@@ -103,12 +103,12 @@ def matching_numbers(filter_text: str, documents: list[Any]) -> list[int] | None
 
 
 def check_sql_matches_evaluator(filter_text: str, documents: list[Any]) -> list[int] | None:
-    numbers = matching_numbers(filter_text, documents)
-    if numbers is not None:
+    indexes = matching_indexes(filter_text, documents)
+    if indexes is not None:
         query = parse(filter_text, METADATA)
-        expected = [number for number, metadata in enumerate(documents) if filter_holds(query.groups, metadata)]
-        assert numbers == expected, (filter_text, [documents[number] for number in {*numbers} ^ {*expected}])
-    return numbers
+        expected = [index for index, metadata in enumerate(documents) if filter_holds(query.groups, metadata)]
+        assert indexes == expected, (filter_text, [documents[index] for index in {*indexes} ^ {*expected}])
+    return indexes
 
 
 def check_every_operator(draws: int, examples: int) -> None:
@@ -124,11 +124,11 @@ def check_every_operator(draws: int, examples: int) -> None:
             validation.validate_metadata(metadata)
         for texts, name in zip(operator_texts, OPERATOR_NAMES, strict=True):
             for text in texts:
-                numbers = check_sql_matches_evaluator(text, documents)
+                indexes = check_sql_matches_evaluator(text, documents)
                 negation = OPERATORS[name].complement
-                if numbers is not None and negation:
-                    complement = matching_numbers(text.replace(name, negation, 1), documents)
-                    assert complement is not None and sorted(numbers + complement) == list(range(len(documents))), text
+                if indexes is not None and negation:
+                    complement = matching_indexes(text.replace(name, negation, 1), documents)
+                    assert complement is not None and sorted(indexes + complement) == list(range(len(documents))), text
 
     check_operators()
 

@@ -43,7 +43,7 @@ class TestRepeatedLoad:
     """A failed document is retried by the first request that sends it again."""
 
     @pytest.mark.django_db(transaction=True)
-    def test_version_leased_in_between_stays_with_the_worker(self):
+    def test_version_leased_during_a_repeated_load_stays_with_the_worker(self):
         collection = make_collection("manuals")
         version = store_document(collection).version
         Version.objects.update(state=VersionState.FAILED)

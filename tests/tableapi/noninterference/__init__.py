@@ -6,7 +6,7 @@
     renaming      sends the same request for a hidden and a missing column
     write_checks  checks what a write does to one database
     name_leaks    checks that no response names a hidden column
-    privileges    checks that a caller without roles changes nothing in system tables
+    privileges    checks that a caller without roles changes nothing in product tables
     leaks         contains leaks that can be switched on; the tests must detect all of them
 
 After Hritcu and others, "Testing Noninterference, Quickly": the generators decide what is detected. So there are few

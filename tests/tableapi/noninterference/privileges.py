@@ -1,4 +1,4 @@
-"""Checks that a caller without roles cannot change anything in system tables."""
+"""Checks that a caller without roles cannot change anything in product tables."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def find_violation(seed: int) -> tuple[Step, CanonicalResponse] | None:
     catalogue = catalogue_loader.reload_if_changed()
     tables = [table for table in catalogue.tables.values() if table.is_system]
     with rollback_afterwards(), acting_user.acting_as(CALLER.id):
-        digests_before = system_table_digests(catalogue)
+        digests_before = product_table_digests(catalogue)
         for _ in range(4):
             step = make_step(random, random.choice(tables))
             with rollback_afterwards():
                 response = canonical_response(send_step(step, CALLER))
-                if response[0] < 400 or system_table_digests(catalogue) != digests_before:
+                if response[0] < 400 or product_table_digests(catalogue) != digests_before:
                     return step, response
     return None
 
@@ -69,7 +69,7 @@ def random_value(random: Random, column: Column) -> Any:
     return random.choice(COLUMN_VALUES.get(column.type, ["a", "b", "admin"]))
 
 
-def system_table_digests(catalogue: Catalogue) -> list[Any]:
+def product_table_digests(catalogue: Catalogue) -> list[Any]:
     digest_query = sql.SQL("SELECT md5(string_agg(t::text, '' ORDER BY sys_id)) FROM {} t")
     digests = []
     with connection.cursor() as cursor:

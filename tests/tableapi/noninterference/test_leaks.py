@@ -99,7 +99,7 @@ def test_no_response_names_hidden_data() -> None:  # B17 B19
         assert violation is None, f"seed {case_seed}\n{violation}"
 
 
-def test_system_tables_require_a_role_to_change() -> None:  # B27
+def test_product_tables_require_a_role_to_change() -> None:  # B27
     for case_seed in range(60):
         violation = privileges.find_violation(case_seed)
         assert violation is None, f"seed {case_seed}\n{violation}"

@@ -38,7 +38,7 @@ from .queries import condition_strategy, query_strategy
 from .world import Caller, Row, World
 
 DESIGNED_TABLES = ("alpha", "beta", "gamma", "delta")
-SYSTEM_TABLE = "person"
+PRODUCT_TABLE = "person"
 COLUMN_TYPES = sorted(TYPE_ROWS)
 # More references than other columns, as most leaks involve them.
 LIKELY_TYPES = [*COLUMN_TYPES, "reference", "reference", "string"]
@@ -75,7 +75,7 @@ def make_catalogue(parents: dict[str, str | None], columns: dict[str, list[Colum
     for number, (name, parent) in enumerate(parents.items()):
         lineages[name] = (name, *(lineages[parent] if parent else ()))
         inherited_columns = (
-            tables[parent].columns if parent else sys_columns(name, name, is_system=name == SYSTEM_TABLE)
+            tables[parent].columns if parent else sys_columns(name, name, is_system=name == PRODUCT_TABLE)
         )
         tables[name] = Table(
             id=f"1500000000{number:08d}",
@@ -83,7 +83,7 @@ def make_catalogue(parents: dict[str, str | None], columns: dict[str, list[Colum
             label=name.title(),
             columns={**inherited_columns, **{column.name: column for column in columns[name]}},
             parent=parent,
-            is_system=name == SYSTEM_TABLE,
+            is_system=name == PRODUCT_TABLE,
             lineage=lineages[name],
         )
     for name in tables:
@@ -94,12 +94,12 @@ def make_catalogue(parents: dict[str, str | None], columns: dict[str, list[Colum
 
 @st.composite
 def schema_strategy(draw: DrawFn) -> Catalogue:
-    """2 to 4 designed tables, some with a parent, perhaps a system table, 2 to 6 own columns each; no rules."""
+    """2 to 4 designed tables, some with a parent, perhaps a product table, 2 to 6 own columns each; no rules."""
     names = list(DESIGNED_TABLES[: draw(st.integers(2, 4))])
     earlier_names = {name: names[:index] for index, name in enumerate(names)}
     parents = {name: draw(st.sampled_from([None, *candidates])) for name, candidates in earlier_names.items()}
     if draw(st.booleans()):
-        parents[SYSTEM_TABLE] = None
+        parents[PRODUCT_TABLE] = None
     used_names: dict[str, set[str]] = {}
     columns: dict[str, list[Column]] = {}
     for name, parent in parents.items():

@@ -149,10 +149,10 @@ def creator_of_a_record_is_taken_from_the_body(stack: ExitStack) -> None:
     def insert_with_sent_creator(original: Any, catalogue: Any, table: Table, *args: Any) -> str:
         sys_id = str(original(catalogue, table, *args))
         if isinstance(sent_values["creator"], str):
-            root_table = table.lineage[-1]
+            root_name = table.lineage[-1]
             with connection.cursor() as cursor:
                 cursor.execute(
-                    f'UPDATE records."{root_table}" SET sys_created_by = %s WHERE sys_id = %s',
+                    f'UPDATE records."{root_name}" SET sys_created_by = %s WHERE sys_id = %s',
                     [sent_values["creator"], sys_id],
                 )
         return sys_id
@@ -162,6 +162,6 @@ def creator_of_a_record_is_taken_from_the_body(stack: ExitStack) -> None:
 
 
 @leak("B27", finder="privileges")
-def rules_are_ignored_for_system_tables(stack: ExitStack) -> None:
+def rules_are_ignored_for_product_tables(stack: ExitStack) -> None:
     replace_function(stack, Permissions, "record_decision", lambda original, self, operation, table: (
         ALWAYS if table.is_system else original(self, operation, table)))  # fmt: skip

@@ -11,7 +11,7 @@ from system.models import Property
 from system.records.record import Record
 from tableapi.design import saving
 from tableapi.models import Choice, Column, State, Table
-from tableapi.setup import system_tables
+from tableapi.setup import product_tables
 from tests.tableapi.designs import query_rows
 
 pytestmark = pytest.mark.django_db
@@ -90,7 +90,7 @@ def test_secrets_are_not_exposed():
 def test_second_run_writes_nothing():
     version_before = catalogue_version()
     rows_before = sorted(query_rows("SELECT sys_id, sys_version, sys_updated_at FROM sys_db_column"))
-    system_tables.update_system_tables()
+    product_tables.update_product_tables()
 
     assert catalogue_version() == version_before
     assert sorted(query_rows("SELECT sys_id, sys_version, sys_updated_at FROM sys_db_column")) == rows_before
@@ -103,19 +103,19 @@ def test_model_changes_are_applied(monkeypatch: Any):
     monkeypatch.setattr(User, "table_columns", (*User.table_columns, "date_joined"), raising=False)
     monkeypatch.setattr(User, "table_columns", User.table_columns[:-1])
     monkeypatch.setattr(Company._meta.get_field("name"), "max_length", 100)
-    system_tables.update_system_tables()
+    product_tables.update_product_tables()
 
     assert column_options("company", "max_length") == {"name": (100,)}
     assert Column.objects.get(table__name="company").pk == column_ids["name"], "the column keeps its id"
     assert catalogue_version() > version_before
     monkeypatch.undo()
-    system_tables.update_system_tables()
+    product_tables.update_product_tables()
     assert column_options("company", "max_length") == {"name": (200,), "active": (None,)}
 
 
 def test_table_no_longer_exposed_is_removed(monkeypatch: Any):
     monkeypatch.setattr(Property, "table_columns", ())
-    system_tables.update_system_tables()
+    product_tables.update_product_tables()
 
     assert not Table.objects.filter(name="sys_property").exists()
     assert query_rows("SELECT count(*) > 0 FROM sys_property") == [(True,)], "its records are kept"
@@ -124,7 +124,7 @@ def test_table_no_longer_exposed_is_removed(monkeypatch: Any):
 def test_choices_are_updated(monkeypatch: Any):
     field = apps.get_model("accounts", "UserRole")._meta.get_field("source")
     monkeypatch.setattr(field, "choices", [("manual", "by hand")])
-    system_tables.update_system_tables()
+    product_tables.update_product_tables()
 
     rows = Choice.objects.filter(column__table__name="sys_user_role").values_list("value", "label")
     assert list(rows) == [("manual", "by hand")]
@@ -137,7 +137,7 @@ def test_changed_label_is_kept():
     column = Column.objects.get(table=table, name="email")
     column.label = "Mail"
     saving.save_column(column)
-    system_tables.update_system_tables()
+    product_tables.update_product_tables()
 
     assert (table.refreshed().label, column.refreshed().label) == ("Person", "Mail")
 
@@ -145,4 +145,4 @@ def test_changed_label_is_kept():
 def test_unsupported_field_type_raises(monkeypatch: Any):
     monkeypatch.setattr(Role, "references", {})
     with pytest.raises(TypeError, match=r"Role\.contains"):
-        system_tables.update_system_tables()
+        product_tables.update_product_tables()

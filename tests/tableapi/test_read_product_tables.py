@@ -170,7 +170,7 @@ def test_access_keys_are_never_returned(alice: User):  # B62 B63
             assert access_key.encode() not in api(alice).get(name, display_value=display_value, limit=1000).content
 
 
-def test_empty_text_of_system_tables_is_null(alice: User, bob: User):
+def test_empty_text_of_product_tables_is_null(alice: User, bob: User):
     (record,) = data_of(api(alice).get(f"user/{bob.pk}", fields="phone,first_name,company,email"))
     assert record == {"phone": None, "first_name": None, "company": None, "email": "bob@example.com"}
     assert column_values(api(alice).get("user", query="first_nameISEMPTY^loginINbob", fields="login"), "login") == [

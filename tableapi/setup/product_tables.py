@@ -15,17 +15,17 @@ from system.records.record import Record
 from tableapi.catalogue.column_types import COLUMN_TYPES, type_names_where
 from tableapi.ddl import schema_editor
 from tableapi.models import Choice, Column, State, Table
-from tableapi.write import system_records
+from tableapi.write import product_records
 
 # Column types by the class name of a field or its nearest base class.
 TYPE_BY_FIELD_CLASS = {field: row.name for row in COLUMN_TYPES.values() for field in row.model_fields}
 
 
-def update_system_tables() -> None:
+def update_product_tables() -> None:
     """Update the catalogue to match the models. Writes nothing if they already match."""
     with schema_editor.design_lock(), schema_editor.allow_product_changes():
         State.locked_row()
-        models_by_table = {model._meta.db_table: model for model in system_records.models_with_columns()}
+        models_by_table = {model._meta.db_table: model for model in product_records.models_with_columns()}
         has_changed = _create_tables(models_by_table)
         tables = {table.name: table for table in Table.objects.filter(is_system=True)}
         has_changed |= _update_columns(models_by_table, tables)
