@@ -234,7 +234,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": (
         "The API of Servicebase for records, document collections and your credentials.\n\n"
         "**To try an operation, press *Authorize* first.** Enter an access key from your account page, or your login "
-        "and password. Only `/api/me` and `/api/collections` accept your browser session."
+        "and password. Of these operations, only `/api/me` and `/api/collections` accept your browser session."
     ),
     "VERSION": VERSION,
     "OAS_VERSION": "3.1.0",

@@ -67,11 +67,11 @@ class Refusal(Enum):
         "Enter Client ID and Client secret again. A public client requires the type “PKCE”.",
     )  # fmt: skip
     TOKEN_ANSWER = 401, NOT_VERIFIED, "Allow the scope openid for this client at the provider. See the detail."
-    USERINFO_ANSWER = 401, NOT_VERIFIED, "Configure the provider to return userinfo as plain JSON."
+    USERINFO_ANSWER = 401, NOT_VERIFIED, "See the detail. The provider must return userinfo as plain JSON."
     USERINFO_SUBJECT = 401, NOT_VERIFIED, f"{PROVIDER_ERROR} Do not proceed until you have found the cause."
 
     # The ID token, in the order of its checks.
-    TOKEN_FORM = 401, NOT_VERIFIED, "Turn off token encryption for this client, or send fewer groups."
+    TOKEN_FORM = 401, NOT_VERIFIED, "See the detail. Turn off token encryption for this client, or send fewer groups."
     TOKEN_ALG = 401, NOT_VERIFIED, "Select RS256 for this client at the provider."
     TOKEN_KEY = (
         401, NOT_VERIFIED,
@@ -99,7 +99,8 @@ class Refusal(Enum):
     )  # fmt: skip
     TOKEN_SUBJECT = 401, NOT_VERIFIED, PROVIDER_ERROR
     TOKEN_ACCESS_HASH = (
-        401, NOT_VERIFIED, "Report this to the provider. Its at_hash is wrong, or the access token was replaced.",
+        401, NOT_VERIFIED,
+        "Report this to the provider. The at_hash is missing or wrong, or the access token is missing or was replaced.",
     )  # fmt: skip
     TOKEN_KIND = 401, NOT_VERIFIED, "Do not proceed until you have found out where the token came from."
 
@@ -152,13 +153,16 @@ class Refusal(Enum):
     )  # fmt: skip
 
     # The provider.
-    NOT_AVAILABLE = 503, "Signing in with the identity provider is not available.", "Activate a connection."
+    NOT_AVAILABLE = (
+        503, "Signing in with the identity provider is not available.",
+        "See the detail. If no connection is active, activate one.",
+    )  # fmt: skip
     PROVIDER_UNRESOLVED = (
         503, f"The identity provider cannot be found. {TRY_SHORTLY}",
         "Use “Test connection”. It shows which URLs were requested.",
     )  # fmt: skip
     PROVIDER_UNAVAILABLE = (
-        503, f"The identity provider is not responding. {TRY_SHORTLY}",
+        503, f"The identity provider is unavailable. {TRY_SHORTLY}",
         "Try again later, or check whether this machine can reach the provider. While the provider is unavailable, "
         "sign in at /login/?local=1.",
     )  # fmt: skip

@@ -8,7 +8,7 @@
     │   └── InvalidParameter      a parameter or a header has an invalid value
     ├── TimedOut             408  the body did not arrive in time
     ├── Conflict             409  conflicts with stored data
-    ├── CursorExpired        410  the cursor is too old
+    ├── CursorExpired        410  the cursor is no longer valid
     ├── LengthRequired       411  a body without Content-Length
     ├── PreconditionFailed   412  changed since the caller read it
     ├── TooLarge             413  the body exceeds its limit
@@ -130,7 +130,7 @@ class Conflict(ServiceError):
 class CursorExpired(ServiceError):
     status = 410
     code = "cursor_expired"
-    message = "The cursor is too old. Read the records again, then start the feed without a cursor."
+    message = "The cursor is no longer valid. Read the records again, then start the feed without a cursor."
 
 
 class LengthRequired(ServiceError):

@@ -58,7 +58,7 @@ def check_own_url(value: str) -> None:
 
 def check_welcome_page(value: str) -> None:
     if any(character.isspace() or not character.isprintable() for character in value):
-        raise ValueError("A URL cannot contain spaces. Write %20 instead.")
+        raise ValueError("A URL cannot contain spaces or invisible characters. Write a space as %20.")
     check_own_url(value)
 
 
@@ -133,7 +133,7 @@ CHANGE_FEED_DAYS = PropertyDefinition(
 ATTACHMENT_TYPES = PropertyDefinition(
     "svc.attachment.types",
     "Comma-separated media types that attachments may have, such as image/png,application/pdf. The type is detected "
-    "from the content. If empty, any type is allowed.",
+    "from the content and the file name. If empty, any type is allowed.",
     "list",
 )
 ASSIGNMENT_COLUMNS = PropertyDefinition(

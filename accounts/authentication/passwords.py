@@ -82,7 +82,9 @@ class MaximumLengthValidator:
     """Password validator: refuses passwords that could never be sent with Basic authentication."""
 
     def validate(self, password: str, user: User | None = None) -> None:
-        if len(password) > MAX_PASSWORD_LENGTH or "\x00" in password:
+        if "\x00" in password:
+            raise ValidationError("Your password must not contain NUL characters.", code="password_contains_nul")
+        if len(password) > MAX_PASSWORD_LENGTH:
             raise ValidationError(self.get_help_text(), code="password_too_long")
 
     def get_help_text(self) -> str:

@@ -48,11 +48,11 @@ class Measurement:
         return 1000 * sum(self.cpu_s[part] for part in parts) / self.request_count
 
     @property
-    def cpu_ms(self) -> float:
+    def cpu_ms_per_request(self) -> float:
         return self.ms_per_request(*MEASURED_PARTS)
 
     @property
-    def other_ms(self) -> float:
+    def other_ms_per_request(self) -> float:
         return self.ms_per_request(*(part for part in self.cpu_s if part not in MEASURED_PARTS))
 
 
@@ -76,7 +76,7 @@ class Comparison:
     def ratio(self) -> float:
         """The ratio of the medians, because other load on the machine makes single slices expensive."""
         first_ms, second_ms = (
-            median(slice_.cpu_ms for slice_ in slices) for slices in (self.first_slices, self.second_slices)
+            median(slice_.cpu_ms_per_request for slice_ in slices) for slices in (self.first_slices, self.second_slices)
         )
         return first_ms / second_ms
 

@@ -155,8 +155,8 @@ def table_row(contender: Contender, measurement: Measurement) -> str:
     case = contender.case
     web_ms, postgres_ms, log_ms = map(measurement.ms_per_request, ("web", "postgres", "supervisor"))
     requests_per_s = measurement.request_count / measurement.duration_s
-    cpu_columns = f"{web_ms:8.3f}{postgres_ms:9.3f}{log_ms:7.3f}{measurement.cpu_ms:8.3f}"
-    other_columns = f"{measurement.other_ms:8.3f}{requests_per_s:8,.0f}{measurement.median_ms:8.1f}"
+    cpu_columns = f"{web_ms:8.3f}{postgres_ms:9.3f}{log_ms:7.3f}{measurement.cpu_ms_per_request:8.3f}"
+    other_columns = f"{measurement.other_ms_per_request:8.3f}{requests_per_s:8,.0f}{measurement.median_ms:8.1f}"
     return f"{f'{case.name} {case.description}':<33}{contender.name[:11]:<12}{cpu_columns}{other_columns}"
 
 

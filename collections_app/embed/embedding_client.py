@@ -22,7 +22,7 @@ TEXT_ERROR_MESSAGES = {
     422: "The embedding provider refused the texts (HTTP 422).",
 }
 CONFIGURATION_ERROR_MESSAGES = {
-    401: "The embedding provider does not accept the key in OPENAI_API_KEY (HTTP 401).",
+    401: "The embedding provider requires a valid key (HTTP 401). Check OPENAI_API_KEY.",
     403: "The embedding provider does not allow this key to use the model (HTTP 403).",
     404: "The embedding provider does not know this URL or model (HTTP 404). Check OPENAI_BASE_URL and "
     "SVC_EMBEDDING_MODEL.",

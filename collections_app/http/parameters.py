@@ -216,7 +216,9 @@ def read_collection_names(name: str, value: Any) -> list[str]:
         value = [value]
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise InvalidParameter(f"{name} must be an array of strings.", field=name)
-    unique_names = list(dict.fromkeys(read_nonempty_text(name, item) for item in value))
+    if "" in value:
+        raise InvalidParameter(f"{name} must not contain an empty name.", field=name)
+    unique_names = list(dict.fromkeys(read_text(name, item) for item in value))
     if not 1 <= len(unique_names) <= MAX_COLLECTIONS:
         raise InvalidParameter(f"{name} must contain 1 to {MAX_COLLECTIONS} names.", field=name)
     return unique_names

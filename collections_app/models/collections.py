@@ -40,17 +40,23 @@ def normalize_name(name: str, field: str = "collection_name") -> str:
     """
     stored_name = _stored_form(name, field)
     if "\ufffd" in stored_name:
-        raise InvalidName("A name must be valid UTF-8 and must not contain U+FFFD.", field=field)
+        raise InvalidName(f"{_subject(field)} must be valid UTF-8 and must not contain U+FFFD.", field=field)
     return stored_name
 
 
 def _stored_form(name: str, field: str) -> str:
     stored_name = unicodedata.normalize("NFC", name)
     if not 1 <= len(stored_name) <= MAX_NAME_LENGTH:
-        raise InvalidName(f"A name must consist of 1 to {MAX_NAME_LENGTH} characters.", field=field)
+        raise InvalidName(f"{_subject(field)} must consist of 1 to {MAX_NAME_LENGTH} characters.", field=field)
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in stored_name) or not stored_name.strip():
-        raise InvalidName("A name must not contain control characters or consist only of spaces.", field=field)
+        rule = "must not contain control characters or consist only of spaces"
+        raise InvalidName(f"{_subject(field)} {rule}.", field=field)
     return stored_name
+
+
+def _subject(field: str) -> str:
+    """What an error message calls the value; documents have an ID that follows the rules of names."""
+    return "A document ID" if field == "doc_id" else "A name"
 
 
 def lookup_name(name: str) -> str:

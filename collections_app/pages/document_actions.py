@@ -106,7 +106,10 @@ class BulkAction(DocumentActionView):
         problems = self._apply_to_all(selected_documents, action)
         changed_count = len(selected_documents) - len(problems)
         if len(documents) > MAX_DOCUMENTS:
-            problems.append(f"Only the first {MAX_DOCUMENTS} documents were changed. Repeat the action for the rest.")
+            problems.append(
+                f"The action was applied only to the first {MAX_DOCUMENTS} documents. "
+                "Repeat it or filter the list to reach the rest."
+            )
         message = f"{_count_text(changed_count)} {action.bulk_message}" if changed_count else ""
         return self.respond(collection, message, shorten_names(problems))
 

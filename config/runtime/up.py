@@ -154,7 +154,8 @@ def refuse_port_in_use(environment: Environment) -> None:
         except OSError as error:
             raise ConfigurationError(
                 f"The web server cannot listen on {environment.host}:{environment.port} ({error.strerror}). "
-                "Stop the program that uses this port, or set another SVC_PORT."
+                "If another program uses this port, stop it or set another SVC_PORT. Otherwise, check SVC_HOST and "
+                "SVC_PORT."
             ) from None
 
 

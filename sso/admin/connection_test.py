@@ -150,7 +150,7 @@ def try_script(setting: OidcSetting, claims_text: str) -> TestReport:
     elif claims is None:
         return TestReport("There are no claims from an earlier sign-in. Enter the claims to use.", False)
     if not isinstance(claims, dict):
-        return TestReport("The claims must be a JSON object.", False)
+        return TestReport(f"The claims must be a JSON object of at most {MAX_CLAIMS_LENGTH // 1024} KB.", False)
     trial = copy(setting)  # the form shows the original again
     trial.needs_approval = saving.is_approval_due(stored_setting, setting)
     warnings = (connection_warnings.APPROVAL_AFTER_SAVE,) if trial.needs_approval and not setting.needs_approval else ()

@@ -50,7 +50,7 @@ def find_warnings(setting: OidcSetting, callback_url: str) -> Iterator[str]:
     if blocks_all_sign_ins(setting):
         yield NOBODY_CAN_SIGN_IN
     if setting.endpoints is None:
-        yield f"Nobody can sign in because the provider was not found. {setting.resolve_error}".strip()
+        yield f"Nobody can sign in until the provider is found. {setting.resolve_error}".strip()
     elif setting.resolve_error:
         yield f"Last check of the provider: {setting.resolve_error}"
     algorithms = setting.algorithms

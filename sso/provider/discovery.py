@@ -156,7 +156,9 @@ def _fetch_document(url: str, policy: Policy, deadline: Deadline) -> Mapping[str
         if isinstance(error, OutboundRefused) or error.code in CONNECTION_ERRORS:
             raise EndpointsNotFound(error.message) from None
         # HTML pages that say "not found" with status 200 are common; a redirect is reported.
-        raise (_RedirectingCandidate(error.message) if error.code == "redirected" else _WrongCandidate()) from None
+        if error.code == "redirected":
+            raise _RedirectingCandidate(f"{error.message} Enter the final URL.") from None
+        raise _WrongCandidate from None
     if not isinstance(document, dict) or "issuer" not in document:
         raise _WrongCandidate
     return document

@@ -38,7 +38,10 @@ def redeem_code(endpoints: Endpoints, payload: Mapping[str, str], deadline: Dead
     if not isinstance(id_token, str):
         raise SignInRefused(Refusal.TOKEN_ANSWER, "The token endpoint returned no ID token.")
     if access_token is not None and not (isinstance(access_token, str) and TOKEN_PATTERN.fullmatch(access_token)):
-        raise SignInRefused(Refusal.TOKEN_ANSWER, "The access token is not a string of printable ASCII characters.")
+        raise SignInRefused(
+            Refusal.TOKEN_ANSWER,
+            "The access token must consist of 1 to 16,384 printable ASCII characters without spaces.",
+        )
     if str(document.get("token_type", "Bearer")).lower() != "bearer":
         raise SignInRefused(Refusal.TOKEN_ANSWER, "The access token is not of type Bearer.")
     return TokenResponse(id_token=id_token, access_token=access_token)

@@ -30,7 +30,9 @@ class Profile:
     def require(self, column: str) -> str:
         """Return the value of a column; refuse if there is none."""
         if column not in self.values:
-            raise SignInRefused(Refusal.PROFILE_INVALID, " ".join(self.notes) or f"The script does not set {column}.")
+            is_set = any(note.startswith(f"{column} ") for note in self.notes)
+            notes = self.notes if is_set else (f"The script does not set {column}.", *self.notes)
+            raise SignInRefused(Refusal.PROFILE_INVALID, " ".join(notes))
         return self.values[column]
 
 

@@ -108,7 +108,7 @@ class AccountProvisioning:
     def create_user(self) -> User:
         if not self.setting.enable_user_creation:
             value = self.profile.require(self.setting.user_field)
-            raise SignInRefused(Refusal.USER_UNKNOWN, f"No account has the {self.setting.user_field} {value}.")
+            raise SignInRefused(Refusal.USER_UNKNOWN, f"No account matches the {self.setting.user_field} {value}.")
         for column in ("login", "email"):  # "the two mandatory fields"
             self.profile.require(column)
         # Serialized from here: otherwise two spellings of one login could become two accounts.
@@ -208,7 +208,7 @@ def reload_unchanged(setting: OidcSetting) -> OidcSetting:
     """Reload the connection; refuse if the claims might no longer be accepted."""
     current_setting = OidcSetting.objects.filter(pk=setting.pk, active=True).first()
     if current_setting is None:
-        raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection was deactivated during the sign-in.")
+        raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection was deactivated or deleted during the sign-in.")
     if any(getattr(current_setting, name) != getattr(setting, name) for name in ("issuer", *SECURITY_COLUMNS)):
         raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection was changed during the sign-in.")
     current_setting.needs_approval |= setting.needs_approval

@@ -124,7 +124,7 @@ def read_operand(text: str, position: int = 0) -> str | ValueFunction:
     match = _CALL.fullmatch(text)
     row = FUNCTIONS.get(match.group(1)) if match else None
     if match is None or row is None:
-        raise QueryError("unknown value function", position, text)
+        raise QueryError("unknown value function or invalid argument", position, text)
     number = match.group(2)
     if (number is None) is not (row.unit is None):
         rule = "takes no argument" if row.unit is None else "takes one whole number as its argument"

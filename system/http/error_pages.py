@@ -11,6 +11,7 @@ from system.http.error_responses import error_for_client
 
 # Django's reasons begin with these if the form was sent by another site, and not by an outdated page of this service.
 OTHER_ORIGIN_REASONS = ("Origin checking failed", "Referer checking failed")
+OTHER_SITE_MESSAGE = "The service cannot verify that this form was sent by one of its own pages. Open the page again."
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
@@ -26,7 +27,8 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     refuse_forged_form: Callable[[HttpRequest], HttpResponse] | None = getattr(view, "refuse_forged_form", None)
     if refuse_forged_form is not None and is_other_origin:
         return refuse_forged_form(request)
-    return error_for_client(request, errors.AccessDenied("This page is out of date. Go back, reload it and try again."))
+    message = "This page is out of date. Go back, reload it and try again."
+    return error_for_client(request, errors.AccessDenied(OTHER_SITE_MESSAGE if is_other_origin else message))
 
 
 def access_denied(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

@@ -133,7 +133,9 @@ def to_service_error(error: Exception, caller: Any = None) -> ServiceError | Non
             return errors.BadRequest("A value cannot be stored or compared.")
         case BodyTooSlow() | UnreadablePostError():
             return errors.TimedOut()
-        case RequestDataTooBig() | TooManyFieldsSent() | TooManyFilesSent():
+        case TooManyFieldsSent():
+            return errors.TooLarge("The query string or the form has too many parameters.")
+        case RequestDataTooBig() | TooManyFilesSent():
             return errors.TooLarge()
         case OperationalError() if is_statement_timeout(error) and caller is not None and caller.is_authenticated:
             logger.warning("query_too_slow")

@@ -92,7 +92,7 @@ def _exchange(request: httpcore2.Request, channel: Channel, policy: Policy) -> O
 
 def _check_head(status: int, headers: Mapping[str, str], policy: Policy) -> None:
     if 300 <= status < 400:
-        message = f"The provider responded with a redirect ({status}). Redirects are not followed. Enter the final URL."
+        message = f"The provider responded with a redirect ({status}). Redirects are not followed."
         error = OutboundFailed("redirected", message)
         error.redirect_target = headers.get("location", "")
         raise error

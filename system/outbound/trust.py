@@ -59,8 +59,6 @@ def describe_tls_error(error: ssl.SSLError, host: str) -> str:
         fault = _CERTIFICATE_FAULTS.get(error.verify_code) or f"was not accepted ({error.verify_message})."
         return f"The certificate of {host} {fault}"
     if error.reason == "WRONG_VERSION_NUMBER":
-        return (
-            f"{host} responded without encryption. Check whether the URL must begin with http:// or use another port."
-        )
+        return f"{host} responded without encryption. Check the scheme and port of the URL."
     reason = f" ({error.reason.replace('_', ' ').lower()})" if error.reason else ""
     return f"The TLS handshake with {host} failed{reason}."

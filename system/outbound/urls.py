@@ -93,7 +93,8 @@ def _check_authority(authority: str, scheme: str, policy: Policy) -> tuple[str, 
     host, port_digits = parts.groups()
     port = _PORTS[scheme] if port_digits is None else int(port_digits)
     if not 0 < port < 65536 or (port != 443 and not policy.allow_http):
-        raise OutboundRefused("port", "The URL must use port 443.")
+        allowed_ports = "a port from 1 to 65535" if policy.allow_http else "port 443"
+        raise OutboundRefused("port", f"The URL must use {allowed_ports}.")
     return host.lower(), port
 
 
@@ -110,7 +111,7 @@ def _check_host(host: str, policy: Policy) -> Address | None:
     if address is not None and (kind := forbidden_kind(address, policy)):
         raise OutboundRefused("address", f"{address} is not allowed. Calls to {kind} addresses are refused.")
     if (host == "localhost" or host.endswith(".localhost")) and not policy.allow_http:
-        raise OutboundRefused("address", "localhost is not allowed. Calls to loopback addresses are refused.")
+        raise OutboundRefused("address", f"{host} is not allowed. Calls to loopback addresses are refused.")
     return address
 
 

@@ -146,7 +146,8 @@ class ColumnAdmin(PerTableAdmin, DesignAdmin):
             "default_value": "The value of new records if the request does not set one. Functions: javascript:gs.now() "
             "or javascript:gs.daysAgo(-7) for dates and times, javascript:gs.getUserID() for references to users, "
             "javascript:getNextObjNumberPadded() for record numbers in strings.",
-            "max_length": "Maximum number of characters, for text only. Leave empty for no limit.",
+            "max_length": "Maximum number of characters, for text only. If empty, only email addresses and unique, "
+            "indexed and display columns have a limit.",
             "converted_from_text": "If selected, callers still receive plain text, as before the conversion to "
             "formatted text.",
         }

@@ -112,7 +112,7 @@ class _RecordWriter:
     def write_each(self, records: Iterator[RecordToWrite]) -> None:
         for record in records:
             if time.monotonic() > self.deadline:
-                raise TooLarge("The request took too long. Send fewer records.")
+                raise TooLarge("The request took too long. Write fewer records in one request.")
             try:
                 with transaction.atomic():
                     visible_id = self.write_record(self._current_change(), record)

@@ -129,6 +129,7 @@ _ROWS = (
         sql_type="bigint",
         read=value_readers.read_integer,
         compare_as=ComparisonKind.INTEGER,
+        json_sql="({})::text",  # measured: costs less than to_json
         schema=_nullable("integer", format="int64"),
         model_fields=("IntegerField",),
     ),
@@ -165,6 +166,7 @@ _ROWS = (
         sql_type="boolean",
         read=value_readers.read_boolean,
         compare_as=ComparisonKind.BOOLEAN,
+        json_sql="({})::text",
         display_format=display_formats.BOOLEAN,
         schema=_nullable("boolean"),
         can_be_unique=False,

@@ -90,7 +90,7 @@ def read_url(column: ColumnLimits, value: Any) -> str:
     except ValueError:
         is_url = False
     if not is_url:
-        raise InvalidValue("Expected a URL that starts with http:// or https://.")
+        raise InvalidValue("Expected a valid URL that starts with http:// or https://.")
     return _check_length(column, value)
 
 

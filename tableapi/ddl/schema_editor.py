@@ -104,7 +104,10 @@ def _run_with_retries(statement: sql.Composable) -> None:
             if not isinstance(cause, errors.LockNotAvailable | errors.DeadlockDetected):
                 raise
             if attempt == MAX_ATTEMPTS:
-                raise Unavailable("The table is in use, so nothing was changed. Try again shortly.") from error
+                raise Unavailable(
+                    "The table is in use, or another design change is in progress. Nothing was changed. Try again "
+                    "shortly."
+                ) from error
         time.sleep(RETRY_PAUSE_S * attempt)
 
 

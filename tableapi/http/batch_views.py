@@ -198,7 +198,9 @@ def _inner_request(batch: Batch, item: Any) -> InnerRequest:
         )
     url, headers = item.get("url"), item.get("headers", {})
     if not isinstance(url, str) or not (url.isascii() and url.isprintable() and url.startswith(PATH_PREFIXES)):
-        message = f"The url must be the path of a table, such as {API_PATH}task."
+        message = (
+            f"The url must be a path of printable ASCII characters that begins with one of {', '.join(PATH_PREFIXES)}."
+        )
         raise InvalidParameter(message, field="url")
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
         raise InvalidParameter("headers must be an object of strings.", field="headers")

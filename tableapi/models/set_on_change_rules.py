@@ -55,7 +55,7 @@ class SetRule(CatalogueRecord):
         column, watched = self.column, self.watched
         others = SetRule.objects.exclude(pk=self.pk) if not self.is_new else SetRule.objects.all()
         if column.table.is_system or watched.table_id != column.table_id or watched.pk == column.pk:
-            raise ValidationError({"watched": "Select another column of the same designed table."})
+            raise ValidationError({"watched": "Select two different columns of the same designed table."})
         if others.filter(column=watched).exists() or others.filter(watched=column).exists():
             raise ValidationError({"watched": "A column that is set by a rule cannot be watched by another rule."})
         if not watched.column_type.can_be_watched:

@@ -27,7 +27,7 @@ RESERVED_PREFIXES = ("sys_", "svc_")
 # Names of PostgreSQL's system columns.
 POSTGRESQL_SYSTEM_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
 MAX_NUMBER_LENGTH = 40
-PRODUCT_TABLE_UNCHANGEABLE = "The columns of a product table cannot be changed."
+CHOICES_UNCHANGEABLE = "The product defines this column, so its choices cannot be changed."
 MAX_LENGTH_NEEDS_TEXT = "Only text can have a maximum length. It must be at least 1."
 
 
@@ -38,7 +38,7 @@ def check_table(table: Table) -> None:
     if table.is_system or (previous is not None and previous.is_system):
         options = ("number_prefix", "deferred_create")
         if previous is None or any(getattr(table, name) != getattr(previous, name) for name in options):
-            raise ValidationError(PRODUCT_TABLE_UNCHANGEABLE)
+            raise ValidationError("Only the label of a product table can be changed.")
         return
     if previous is None and table.name.startswith(RESERVED_PREFIXES):
         raise ValidationError({"name": "Names that start with sys_ or svc_ are reserved."})
@@ -99,8 +99,10 @@ def _check_custom_column(column: Column) -> None:
 
 def _check_only_label_changed(column: Column, previous: Column | None) -> None:
     fields = [field.attname for field in column._meta.concrete_fields if not field.name.startswith("sys_")]
-    if previous is None or any(getattr(column, name) != getattr(previous, name) for name in fields if name != "label"):
-        raise ValidationError(PRODUCT_TABLE_UNCHANGEABLE)
+    if previous is None:
+        raise ValidationError("Columns cannot be added to this product table.")
+    if any(getattr(column, name) != getattr(previous, name) for name in fields if name != "label"):
+        raise ValidationError("The product defines this column, so only its label can be changed.")
 
 
 def _check_name(column: Column, table: Table) -> None:
@@ -147,7 +149,7 @@ def _check_options(column: Column) -> None:
         if getattr(column, option) and not is_supported:
             raise ValidationError({option: f"A column of type {label} cannot have this option."})
     if column.converted_from_text and not column_type.is_html:
-        raise ValidationError({"converted_from_text": "Only formatted text can have this option."})
+        raise ValidationError({"converted_from_text": "Only columns of type formatted text can have this option."})
 
 
 def _check_set_on_change_rules(column: Column) -> None:
@@ -171,7 +173,7 @@ def _check_max_length(column: Column) -> None:
     elif column.is_unique or column.is_indexed or column.is_display:
         column.max_length = column.max_length or limits.default
         if column.max_length > limits.maximum:
-            problem = f"An indexed text column can have at most {limits.maximum:,} characters."
+            problem = f"The maximum length of a unique, indexed or display column must not exceed {limits.maximum:,}."
             raise ValidationError({"max_length": problem})
 
 
@@ -209,17 +211,21 @@ def _check_default(column: Column) -> None:
 
 def _check_next_number(column: Column) -> None:
     if not column.table.number_prefix or not column.table.columns.filter(name=NUMBER_COLUMN).exists():
-        raise ValidationError({"default_value": "Only tables with their own number column have a next number."})
+        message = "Only tables with a number prefix and a number column of their own have a next number."
+        raise ValidationError({"default_value": message})
     if column.max_length is not None and column.max_length < MAX_NUMBER_LENGTH:
         raise ValidationError({"max_length": f"Must be at least {MAX_NUMBER_LENGTH} to fit every record number."})
 
 
 def check_column_deletion(column: Column) -> None:
     if not column.is_designed and not schema_editor.is_product_change():
-        raise ValidationError(PRODUCT_TABLE_UNCHANGEABLE)
+        raise ValidationError("Only custom columns of a product table can be deleted.")
     relatives = [column.table, *column.table.descendants]
     if column.name == NUMBER_COLUMN and any(table.number_prefix for table in relatives):
-        raise ValidationError("This column holds the record numbers. Remove the table's number prefix first.")
+        raise ValidationError(
+            "This column holds the record numbers. First remove the number prefix of its table and of the tables that "
+            "extend it."
+        )
 
 
 def check_choice(choice: Choice) -> None:
@@ -230,7 +236,7 @@ def check_choice(choice: Choice) -> None:
     if schema_editor.is_product_change():
         return
     if not column.is_designed:
-        raise ValidationError(PRODUCT_TABLE_UNCHANGEABLE)
+        raise ValidationError(CHOICES_UNCHANGEABLE)
     if not column.column_type.has_choices:
         raise ValidationError("Only columns of type choice can have choices.")
     previous = choice.stored_record()
@@ -246,7 +252,7 @@ def check_choice_deletion(choice: Choice, *, with_column: bool) -> None:
     if schema_editor.is_product_change():
         return
     if not choice.column.is_designed:
-        raise ValidationError(PRODUCT_TABLE_UNCHANGEABLE)
+        raise ValidationError(CHOICES_UNCHANGEABLE)
     if not with_column:
         _check_choice_is_unused(choice)
 

@@ -28,7 +28,9 @@ PARAMETERS: dict[str, Object] = {
         "The page number. `sysparm_limit` times `sysparm_page` is at most 1,000,000. To read more, use the cursor.",
         limit_schema(MAX_PAGED_RECORDS, 1),
     ),
-    "cursor": parameter("sysparm_cursor", 'The cursor from `Link` with `rel="next"`, instead of a page number.'),
+    "cursor": parameter(
+        "sysparm_cursor", 'The cursor from the `Link` header with `rel="next"`. Use it instead of a page number.'
+    ),
     "count": parameter(
         "sysparm_count",
         "Returns the number of matching records in `X-Total-Count`. `estimated` stops counting at 10,000.",

@@ -7,7 +7,7 @@ from .components import OUTPUT_PARAMETERS, RECORD_HEADERS, STATISTICS_PARAMETERS
 from .operations import CHANGE_ERRORS, CREATE_ERRORS, Names, Operation, json_content, json_success
 from .schemas import envelope_of
 
-RECORD = "/rest/v1/table/{tableName}/{sys_id}"
+RECORD_PATH = "/rest/v1/table/{tableName}/{sys_id}"
 PAGE_PARAMETERS = ("entryLimit", "historyCursor")
 BULK_PARAMETERS = ("onError", "input", "idempotencyKey")
 UPSERT_PARAMETERS = ("key", *WRITE_PARAMETERS)
@@ -28,10 +28,16 @@ CONTENT: Object = {"200": {"description": "The file.", "content": FILE}}
 
 
 def _write(
-    operation_id: str, summary: str, body: str, result: str = "BulkResult", parameters: Names = BULK_PARAMETERS
+    operation_id: str,
+    summary: str,
+    body: str,
+    result: str = "BulkResult",
+    parameters: Names = BULK_PARAMETERS,
+    *,
+    created: str = "",
 ) -> Operation:
     schema = reference("schemas", result)
-    success = json_success(schema) | json_success(schema, "All records were created.", status="201")
+    success = json_success(schema) | (json_success(schema, created, status="201") if created else {})
     return Operation(operation_id, summary, success, parameters, BULK_ERRORS, json_content(body))
 
 
@@ -49,37 +55,50 @@ def _entry(
 
 
 OPERATIONS: dict[tuple[str, str], Operation] = {
-    ("post", "/rest/v1/bulk/{tableName}"): _write("bulk_create", "Create many records", "NewRecords"),
+    ("post", "/rest/v1/bulk/{tableName}"): _write(
+        "bulk_create", "Create many records", "NewRecords", created="All records were created."
+    ),
     ("patch", "/rest/v1/bulk/{tableName}"): _write("bulk_change", "Update many records", "BulkUpdate"),
     ("delete", "/rest/v1/bulk/{tableName}"): _write("bulk_delete", "Delete many records", "BulkDeletion"),
     ("post", "/rest/v1/upsert/{tableName}"): _write(
-        "record_upsert", "Create or update a record by a unique column", "NewValues", "Records", UPSERT_PARAMETERS
+        "record_upsert",
+        "Create or update a record by a unique column",
+        "NewValues",
+        "Records",
+        UPSERT_PARAMETERS,
+        created="The record was created.",
     ),
     ("post", "/rest/v1/batch"): Operation(
         "batch_run", "Run a batch of requests", BATCH_RESULT, (), BULK_ERRORS, json_content("Batch")
     ),
-    ("get", f"{RECORD}/history"): Operation("history_read", "Read the history of a record", HISTORY, PAGE_PARAMETERS),
+    ("get", f"{RECORD_PATH}/history"): Operation(
+        "history_read", "Read the history of a record", HISTORY, PAGE_PARAMETERS
+    ),
     ("get", "/rest/v1/changes/{tableName}"): Operation(
         "changes_read", "Read the changes to a table", CHANGES, FEED_PARAMETERS, FEED_ERRORS
     ),
     ("get", "/rest/v1/stats/{tableName}"): Operation(
         "statistics_read", "Read statistics about a table", STATISTICS, STATISTICS_PARAMETERS
     ),
-    ("get", f"{RECORD}/comments"): _page("comments_list", "Read the comments of a record", "Comment"),
-    ("post", f"{RECORD}/comments"): _entry("comments_create", "Comment on a record", "Comment", NEW_COMMENT, "201"),
-    ("patch", f"{RECORD}/comments/{{entry}}"): _entry("comments_update", "Edit your comment", "Comment", NEW_COMMENT),
-    ("delete", f"{RECORD}/comments/{{entry}}"): _entry("comments_delete", "Delete your comment", "EntryId"),
-    ("get", f"{RECORD}/attachments"): _page("attachments_list", "List the attachments of a record", "Attachment"),
-    ("post", f"{RECORD}/attachments"): _entry(
+    ("get", f"{RECORD_PATH}/comments"): _page("comments_list", "Read the comments of a record", "Comment"),
+    ("post", f"{RECORD_PATH}/comments"): _entry(
+        "comments_create", "Comment on a record", "Comment", NEW_COMMENT, "201"
+    ),
+    ("patch", f"{RECORD_PATH}/comments/{{entry}}"): _entry(
+        "comments_update", "Edit your comment", "Comment", NEW_COMMENT
+    ),
+    ("delete", f"{RECORD_PATH}/comments/{{entry}}"): _entry("comments_delete", "Delete a comment", "EntryId"),
+    ("get", f"{RECORD_PATH}/attachments"): _page("attachments_list", "List the attachments of a record", "Attachment"),
+    ("post", f"{RECORD_PATH}/attachments"): _entry(
         "attachments_create", "Attach a file", "Attachment", FILE_BODY, "201", ("fileName",)
     ),
-    ("delete", f"{RECORD}/attachments/{{entry}}"): _entry("attachments_delete", "Delete an attachment", "EntryId"),
-    ("get", f"{RECORD}/attachments/{{entry}}/content"): Operation(
+    ("delete", f"{RECORD_PATH}/attachments/{{entry}}"): _entry("attachments_delete", "Delete an attachment", "EntryId"),
+    ("get", f"{RECORD_PATH}/attachments/{{entry}}/content"): Operation(
         "attachments_content", "Read the content of an attachment", CONTENT
     ),
-    ("get", f"{RECORD}/followers/me"): _entry("followers_read", "Check whether you follow a record", "Following"),
-    ("put", f"{RECORD}/followers/me"): _entry("followers_add", "Follow a record", "Following"),
-    ("delete", f"{RECORD}/followers/me"): _entry("followers_remove", "Stop following a record", "Following"),
+    ("get", f"{RECORD_PATH}/followers/me"): _entry("followers_read", "Check whether you follow a record", "Following"),
+    ("put", f"{RECORD_PATH}/followers/me"): _entry("followers_add", "Follow a record", "Following"),
+    ("delete", f"{RECORD_PATH}/followers/me"): _entry("followers_remove", "Stop following a record", "Following"),
     ("get", "/rest/v1/notifications"): _page("notifications_list", "Read your notifications", "Notification", "unread"),
     ("patch", "/rest/v1/notifications"): _entry("notifications_mark_all", "Mark all as read or unread", "Mark", MARK),
     ("patch", "/rest/v1/notifications/{entry}"): _entry(

@@ -81,11 +81,14 @@ NOTIFICATION = object_of(
     },
     optional=("comment", "columns", "sys_updated_by"),
 )
+LOST_REFERENCES_TEXT = (
+    "Columns whose values could not be restored completely, for example because a referenced record no longer exists."
+)
 RESTORED: Object = {
     "sys_id": TEXT,
     "table": TEXT,
     "emptied_references": INTEGER | {"description": "The number of references that the deletion cleared."},
-    "lost_references": TEXT_ARRAY | {"description": "Columns whose referenced records no longer exist."},
+    "lost_references": TEXT_ARRAY | {"description": LOST_REFERENCES_TEXT},
 }
 
 SCHEMAS: dict[str, Object] = {

@@ -131,8 +131,8 @@ def _refuse_too_many_words(condition: Expression) -> None:
 
 
 def _resolve_groups(scope: ReadScope, table: Table, groups: tuple[Group, ...], slots: dict[int, int]) -> Expression:
-    terms = [[_resolve_term(scope, table, term, slots) for term in group.terms] for group in groups]
-    return _combine(AnyOf, [_combine(AllOf, parts) for parts in terms])
+    resolved_groups = [[_resolve_term(scope, table, term, slots) for term in group.terms] for group in groups]
+    return _combine(AnyOf, [_combine(AllOf, resolved_terms) for resolved_terms in resolved_groups])
 
 
 def _resolve_term(scope: ReadScope, table: Table, term: Term, slots: dict[int, int]) -> Expression:

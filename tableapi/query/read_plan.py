@@ -114,7 +114,7 @@ def _output_fields(
 
 def no_fields_error() -> BadRequest:
     """Return the same error for missing fields and for fields of a record that the caller cannot read."""
-    return BadRequest("None of the requested fields exist.", code="no_fields", field="sysparm_fields")
+    return BadRequest("None of the requested fields can be returned.", code="no_fields", field="sysparm_fields")
 
 
 def _output_field(scope: ReadScope, table: Table, name: str) -> OutputField | None:
@@ -135,7 +135,7 @@ def display_path(scope: ReadScope, column: Column) -> ResolvedPath | None:
 def refuse_too_many_joins(plan: ReadPlan, query: Query, output_parameter: str) -> None:
     """Raise an error that names the parameter with too many references: the query, or the one for the fields."""
     query_joins = _reference_paths(_query_paths(query))
-    message = f"The paths follow more than {MAX_JOINS} references. Request fewer paths."
+    message = f"The paths follow more than {MAX_JOINS} references. Use fewer paths."
     if len(query_joins) > MAX_JOINS:
         raise BadRequest(message, code="invalid_query", field="sysparm_query")
     if len(query_joins | _reference_paths(tuple(output.key.split(".")) for output in plan.fields)) > MAX_JOINS:

@@ -28,7 +28,10 @@ VALUE_KEYS = {"value", "display_value"}
 REFERENCE_KEYS = VALUE_KEYS | {"link"}
 
 # The same message for a missing record and one that the caller cannot read, so that it does not reveal which.
-RECORD_NOT_FOUND = "No record that you can read has this ID. To send display values, set sysparm_input_display_value=1."
+RECORD_NOT_FOUND = (
+    "A reference must be the ID of a record that you can read. To send display values, set "
+    "sysparm_input_display_value=1."
+)
 NAME_NOT_UNIQUE = 'Expected the display value of exactly one record that you can read. To send an ID, use {"value": …}.'
 
 
@@ -98,7 +101,8 @@ def _imported_id(change: WriteRequest, values: dict[Column, Any]) -> str | None:
     if match is not None and int(match[1]) > time.time() - CLOCK_SKEW_S:
         # A record created at that time could get the same id.
         raise InvalidInput(
-            "This ID starts with a future Unix time, so the service could generate it for a new record.", field="sys_id"
+            "This ID starts with a current or future Unix time, so the service could generate it for a new record.",
+            field="sys_id",
         )
     return sys_id
 

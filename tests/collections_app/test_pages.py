@@ -583,7 +583,7 @@ class TestAllDocuments:
         collection = library.make_library_collection()
         Document.objects.bulk_create(Document(collection=collection, doc_id=f"docu-{number}") for number in range(3))
         page = page_html(as_carl.post(all_documents_path(collection, "delete"), self.CONFIRMED, follow=True))
-        assert "2 documents deleted." in page and "Only the first 2 documents were changed." in page
+        assert "2 documents deleted." in page and "The action was applied only to the first 2 documents." in page
         assert Document.objects.filter(deleted_at=None).count() == 1
 
 

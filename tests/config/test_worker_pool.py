@@ -93,11 +93,11 @@ def test_short_tasks_do_not_keep_a_child_and_run_once(worker: Worker):
     worker.wait_for("large")
     sent_names: list[str] = []
 
-    def child_ends_after_a_task() -> bool:
+    def send_task_and_check_for_end() -> bool:
         sent_names.append(f"short-{len(sent_names)}")
         worker.send(sent_names[-1])
         return "ends" in [word for word, _ in worker.lines()]
 
-    eventually(child_ends_after_a_task)
+    eventually(send_task_and_check_for_end)
     worker.wait_for(sent_names[-1])
     assert sorted(word for word, _ in worker.lines() if word in sent_names) == sorted(sent_names)

@@ -44,7 +44,7 @@ def test_demo_provider_is_refused_in_production(environment: dict[str, str]):
     assert completed_process.stderr.startswith("servicebase: ") and "SVC_ALLOW_HTTP_IDP=1" in completed_process.stderr
 
 
-def test_used_port_is_reported():
+def test_port_in_use_is_reported():
     import socket
 
     with socket.create_server(("127.0.0.1", free_port())) as listener:

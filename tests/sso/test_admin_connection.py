@@ -255,8 +255,7 @@ class TestSaving:
         setting = OidcSetting.objects.get()
         page = as_sonja.get(connection_path(setting)).content.decode()
         assert (
-            "Nobody can sign in because the provider was not found." in page
-            and "The connection to 127.0.0.1 failed" in page
+            "Nobody can sign in until the provider is found." in page and "The connection to 127.0.0.1 failed" in page
         )
 
     def test_the_active_connection_can_be_deleted_from_its_page_and_the_list(self, as_sonja: Client):

@@ -97,7 +97,7 @@ def test_a_failing_script_is_reported(as_sonja: Client):
 def test_invalid_claims_are_reported(as_sonja: Client, claims: str):
     report = try_script(as_sonja, make_connection(), claims)
 
-    assert (report.title, report.is_successful) == ("The claims must be a JSON object.", False)
+    assert (report.title, report.is_successful) == ("The claims must be a JSON object of at most 256 KB.", False)
 
 
 def test_the_claims_of_the_last_sign_in_are_used_by_default(as_sonja: Client, bob: User):

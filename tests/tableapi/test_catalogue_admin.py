@@ -267,7 +267,7 @@ def test_database_error_on_saving_is_reported(as_alice: Client, device: Table, m
     assert "Nothing was changed. Some records share a value" in page_text(response)
 
     def raise_busy(*_: Any) -> None:
-        raise Unavailable("The table is in use, so nothing was changed. Try again shortly.")
+        raise Unavailable("The table is in use, or another design change is in progress. Nothing was changed.")
 
     monkeypatch.setattr(schema_editor, "execute", raise_busy)
     assert "The table is in use" in page_text(

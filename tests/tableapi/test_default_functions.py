@@ -196,5 +196,5 @@ def test_next_number_requires_a_number_column(device: Table):
 def test_next_number_requires_a_number_column_of_the_same_table(alice: User):
     table("part", number_prefix="PRT")
     table("small_part", parent="part", number_prefix="SML")
-    with pytest.raises(ValidationError, match="own number column"):
+    with pytest.raises(ValidationError, match="a number column of their own"):
         field("small_part", "label", default_value=defaults.NEXT_NUMBER)

@@ -144,15 +144,15 @@ class TestTables:
 
         for values in ({"mandatory": True}, {"type": "text"}, {"is_indexed": True}, {"name": "mail"}):
             message = refusal_of(partial(change_record, column, **values))
-            assert ("cannot be changed" if "name" in values else "product table") in message
+            assert ("cannot be changed" if "name" in values else "only its label can be changed") in message
             column.refresh_from_db()
         assert "product table" in refusal_of(column.delete)
         assert "product table" in refusal_of(lambda: Column.objects.filter(pk=column.pk).delete())
         assert change_record(column, label="Mail").refreshed().label == "Mail"
         source_choice = Choice.objects.filter(column__table__name="sys_user_role").first()
         assert source_choice is not None
-        assert "product table" in refusal_of(source_choice.delete)
-        assert "product table" in refusal_of(lambda: change_record(source_choice, label="x"))
+        assert "choices cannot be changed" in refusal_of(source_choice.delete)
+        assert "choices cannot be changed" in refusal_of(lambda: change_record(source_choice, label="x"))
 
     def test_prefix_adds_a_number_column(self):
         ticket = make_table("ticket", number_prefix="TCK")

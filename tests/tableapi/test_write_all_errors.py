@@ -75,7 +75,7 @@ def test_errors_of_one_response_have_one_status(alice: User):
     assert {status for status, _, _ in errors_of(response)} == {response.status_code}
 
 
-def test_invalid_values_references_and_missing_values_are_reported_together(device: Table, bob: User):
+def test_invalid_values_invalid_references_and_missing_values_are_reported_together(device: Table, bob: User):
     field("device", "code", mandatory=True)
     body = {"price": "much", "day": "soon", "maker": "1"}
     expected = [*expected_errors(422, "invalid_value", "price", "day", "maker"), (422, "mandatory", "code")]

@@ -249,7 +249,7 @@ class TestConcurrentDeletion:
         assert query_rows("SELECT sys_id FROM records.desk") == []
 
 
-class TestLockTimeouts:
+class TestTimeouts:
     def test_locked_record_is_503(self, device: Table, bob: User):  # B49
         lamp = record("device", name="a")
         with held_lock("SELECT FROM records.device WHERE sys_id = %s FOR UPDATE", lamp), short_timeout("lock_timeout"):

@@ -31,7 +31,7 @@ class Command(BaseCommand):
         if not 0 <= days <= MAX_DAYS:
             raise CommandError(f"--days must be between 0 (no expiry) and {MAX_DAYS}.")
         if not name.strip() or len(name) > MAX_NAME_LENGTH:
-            raise CommandError(f"The name must have 1 to {MAX_NAME_LENGTH} characters.")
+            raise CommandError(f"The name must have at most {MAX_NAME_LENGTH} characters and must not be blank.")
         user = User.objects.find_by_exact_login(login)
         if user is None:
             raise CommandError(f'There is no user with the login "{login}".')

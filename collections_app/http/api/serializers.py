@@ -92,7 +92,8 @@ class CollectionSettingsSerializer(StrictSerializer):
         required=False,
         allow_blank=True,
         max_length=63,
-        help_text="The PostgreSQL text search configuration for new documents. If empty, it is detected per document.",
+        help_text="The PostgreSQL text search configuration for new and reprocessed documents. If empty, it is "
+        "detected per document.",
     )
     reader_roles = RolesField(required=False)
     writer_roles = RolesField(required=False)

@@ -96,6 +96,6 @@ def _admin_path(app_label: str, model_name: str, remainder: str) -> str:
     assert record is not None, f"{app_label}.{model_name} needs a row"
     remainder = re.sub(r"<(path:object_id|id)>", str(record.pk), remainder)
     if "history/(" in remainder:
-        version = model.history.filter(pk__isnull=False).order_by("history_id").last()
-        remainder = f"{version.instance.pk}/history/{version.history_id}/"
+        entry = model.history.filter(pk__isnull=False).order_by("history_id").last()
+        remainder = f"{entry.instance.pk}/history/{entry.history_id}/"
     return f"admin/{app_label}/{model_name}/{remainder}"
