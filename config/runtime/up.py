@@ -25,6 +25,8 @@ COMPONENTS = ("web", "worker", "beat")
 STOP_ORDER = (("web",), ("beat", "worker"), ("valkey",), ("postgres",))
 DRAIN_S = 30.0
 MAX_HEADER_BYTES = 64 * 1024
+# Tells the web server that it can use the embedded servers.
+SERVERS_RUN = b"\n"
 # By default each thread has its own memory pool, which keeps the memory of its largest response.
 MALLOC_ENVIRON = {"MALLOC_ARENA_MAX": "2"}
 WEB_COMMAND = [sys.executable, "-m", "config.runtime.web_server", "parent"]
@@ -89,9 +91,10 @@ def prepare_web(environment: Environment, folder: DataFolder) -> None:
 
 
 def start(supervisor: Supervisor, environment: Environment, folder: DataFolder, components: tuple[str, ...]) -> None:
+    web_report = start_web(supervisor, folder) if "web" in components else None
     start_servers(supervisor, environment, folder)
-    if "web" in components:
-        start_web(supervisor, folder)
+    if web_report:
+        wait_for_web(supervisor, folder, web_report)
     else:
         prepare()
     for component in components:
@@ -100,18 +103,28 @@ def start(supervisor: Supervisor, environment: Environment, folder: DataFolder, 
             supervisor.start(component_child(component, folder, has_beat="beat" in components))
 
 
-def start_web(supervisor: Supervisor, folder: DataFolder) -> None:
-    """Start the web server and wait until it serves. It also prepares the database and creates the welcome text,
-    because it has loaded Django. It reports one line (`serving`, or the error) and that text."""
-    read_end, write_end = os.pipe()
+def start_web(supervisor: Supervisor, folder: DataFolder) -> socket.socket:
+    """Start the web server, which loads Django while the embedded servers start. Return the socket of its report."""
+    report, web_end = socket.socketpair()
     web = component_child("web", folder)
     command = web.command
-    web.command, web.pass_fds = [*command, str(write_end)], (write_end,)
-    supervisor.start(web)
-    os.close(write_end)
+    with web_end:
+        web.command, web.pass_fds = [*command, str(web_end.fileno())], (web_end.fileno(),)
+        supervisor.start(web)
     web.command, web.pass_fds = command, ()  # after a restart, it only serves
-    report = open(read_end, encoding="utf-8")  # noqa: SIM115  (the thread closes it)
-    state = report.readline().strip()
+    return report
+
+
+def wait_for_web(supervisor: Supervisor, folder: DataFolder, web_report: socket.socket) -> None:
+    """Wait until the web server serves. It also prepares the database and creates the welcome text, because it has
+    loaded Django. It reports one line (`serving`, or the error) and that text."""
+    with web_report:
+        with suppress(OSError):  # it has ended, and its report says why
+            web_report.sendall(SERVERS_RUN)
+        report = web_report.makefile(encoding="utf-8")
+    state = ""
+    with suppress(OSError):  # it was killed before it read from the socket
+        state = report.readline().strip()
     if state == "serving":
         # In a thread, because it takes a second and the other components can start.
         threading.Thread(target=print_welcome, args=(report, folder, supervisor), daemon=True).start()

@@ -21,7 +21,7 @@ from granian.net import SocketSpec  # type: ignore[attr-defined]
 from config import env
 from config.env import ConfigurationError, Environment
 from config.runtime import web_processes
-from config.runtime.up import MAX_HEADER_BYTES, refuse_wrong_certificate
+from config.runtime.up import MAX_HEADER_BYTES, SERVERS_RUN, refuse_wrong_certificate
 
 # granian declares parts of these without types, or with fewer parameters.
 native: Any = _granian
@@ -50,7 +50,7 @@ def report_errors(report_fd: int) -> Iterator[None]:
 
 
 def run_parent(environment: Environment, report_fd: int = 0, listener_fd: int = 0, *old_pids: int) -> None:
-    """At startup, only `report_fd` is passed; after SIGHUP, the listener and the old processes instead."""
+    """At startup, only `report_fd` is passed, a socket; after SIGHUP, the listener and the old processes instead."""
     if web_processes.HAS_FORK:
         with report_errors(report_fd):
             load_wsgi_module()
@@ -58,6 +58,8 @@ def run_parent(environment: Environment, report_fd: int = 0, listener_fd: int = 
         gc.freeze()  # so that the collector does not write to pages that the processes share
     server = web_processes.Parent(environment, report_fd, listener_fd, old_pids)
     if report_fd:
+        if os.read(report_fd, 1) != SERVERS_RUN:
+            sys.exit(1)  # the supervisor was killed
         server.prepare()
     if not listener_fd:
         socket_spec = SocketSpec(environment.host, environment.port, LISTEN_BACKLOG)
