@@ -232,7 +232,7 @@ REST_FRAMEWORK: dict[str, Any] = {
 SPECTACULAR_SETTINGS = {
     "TITLE": "Servicebase",
     "DESCRIPTION": (
-        "The API of Servicebase for records, document collections and your credentials.\n\n"
+        "The Servicebase API for records, document collections and your credentials.\n\n"
         "**To try an operation, press *Authorize* first.** Enter an access key from your account page, or your login "
         "and password. Of these operations, only `/api/me` and `/api/collections` accept your browser session."
     ),

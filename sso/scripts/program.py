@@ -15,7 +15,7 @@ MAX_RESULT_LENGTH = 64 * 1024
 MAX_REASON_LENGTH = 300
 
 # Claims and result are passed as text, so that Python never handles an object of the script.
-CALL_MAP = """(typeof map === "function") ? JSON.stringify(map(JSON.parse(claims_as_text))) : undefined"""
+MAP_CALL_JS = """(typeof map === "function") ? JSON.stringify(map(JSON.parse(claims_as_text))) : undefined"""
 
 
 def call_map(engine: Any, source: str, claims: str) -> dict[str, str]:
@@ -28,7 +28,7 @@ def call_map(engine: Any, source: str, claims: str) -> dict[str, str]:
         context.eval(source)
         step = "map"
         context.set("claims_as_text", claims)
-        result = context.eval(CALL_MAP)
+        result = context.eval(MAP_CALL_JS)
     except (engine.JSException, MemoryError) as error:
         reason = str(error).strip().split("\n", 1)[0][:MAX_REASON_LENGTH]
         # Excessive recursion or memory use does not depend on these claims.

@@ -60,10 +60,12 @@ def _lock_matching_record(change: WriteRequest, column: Column, value: Any) -> s
     """Find the readable record with this value, and lock it to keep the value until the update."""
     view, table = change.context.view, change.table
     product_records.lock_for_change(table)
-    visible_column = view.column(table, column.name)
-    if not view.can_read(table) or visible_column is None:
+    column_and_guard = view.column(table, column.name)
+    if not view.can_read(table) or column_and_guard is None:
         return None
-    statement = view.cached(("by key", table.name, column.name), lambda: _match_statement(view, table, *visible_column))
+    statement = view.cached(
+        ("by key", table.name, column.name), lambda: _match_statement(view, table, *column_and_guard)
+    )
     rows = custom_columns.fetch_locked(table, statement, change.context.inputs(key=value))
     ((sys_id,),) = statement_runner.strip_version(rows, view.catalogue)
     return None if sys_id is None else str(sys_id)

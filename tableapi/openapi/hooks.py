@@ -107,7 +107,9 @@ def allowed_methods(view: CallerView, table: Table) -> Iterator[str]:
 
 def record_schema(view: CallerView, table: Table) -> Object:
     """Return the schema of the fields that the caller can see in at least one record, as stored values."""
-    columns = [visible_column[0] for name in table.columns if (visible_column := view.column(table, name)) is not None]
+    columns = [
+        column_and_guard[0] for name in table.columns if (column_and_guard := view.column(table, name)) is not None
+    ]
     properties = {column.name: response_schema(column, target_label(view, column)) for column in columns}
     for column in columns:
         if table.is_server_managed(column):

@@ -86,16 +86,16 @@ def resolve_path(scope: ReadScope, table: Table, path: tuple[str, ...]) -> Resol
         return None
     steps: list[PathStep] = []
     for name in path[:-1]:
-        visible_column = scope.column(table, name)
-        if visible_column is None or not visible_column[0].column_type.is_reference:
+        column_and_guard = scope.column(table, name)
+        if column_and_guard is None or not column_and_guard[0].column_type.is_reference:
             return None
-        target = scope.catalogue.tables.get(visible_column[0].reference or "")
+        target = scope.catalogue.tables.get(column_and_guard[0].reference or "")
         if target is None or (records := scope.record_decision(target)) == NEVER:
             return None
-        steps.append(PathStep(*visible_column, target, records))
+        steps.append(PathStep(*column_and_guard, target, records))
         table = target
-    visible_column = scope.column(table, path[-1])
-    return ResolvedPath(tuple(steps), *visible_column) if visible_column else None
+    column_and_guard = scope.column(table, path[-1])
+    return ResolvedPath(tuple(steps), *column_and_guard) if column_and_guard else None
 
 
 def required_path(scope: ReadScope, table: Table, path: tuple[str, ...], position: int | None = None) -> ResolvedPath:

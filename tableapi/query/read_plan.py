@@ -128,8 +128,8 @@ def display_path(scope: ReadScope, column: Column) -> ResolvedPath | None:
     display_column = target.display_column if target else None
     if target is None or display_column is None or (records := scope.record_decision(target)) == NEVER:
         return None
-    visible_column = scope.column(target, display_column.name)
-    return ResolvedPath((PathStep(column, ALWAYS, target, records),), *visible_column) if visible_column else None
+    column_and_guard = scope.column(target, display_column.name)
+    return ResolvedPath((PathStep(column, ALWAYS, target, records),), *column_and_guard) if column_and_guard else None
 
 
 def refuse_too_many_joins(plan: ReadPlan, query: Query, output_parameter: str) -> None:

@@ -46,7 +46,7 @@ def save_form(page: Page) -> None:
     page.get_by_role("button", name="Save", exact=True).click()
 
 
-def test_first_field_or_first_invalid_field_has_the_focus(visitor: Visitor, provider: HostileProvider):
+def test_first_field_or_first_invalid_field_is_focused(visitor: Visitor, provider: HostileProvider):
     visitor.sign_in("sonja").open(ADD_PATH)
     expect(visitor.page.locator("#id_name")).to_be_focused()
     fill_form(visitor.page, provider, realm="no realm", scope="email")

@@ -342,7 +342,7 @@ class TestTestConnection:
         assert OidcSetting.objects.values().get() == row_before and not IdpCertificate.objects.exists()
         assert f'value="{provider.url_idp}"' in page.content.decode(), "the form keeps the entered values"
 
-    def test_a_test_works_before_the_first_save(self, as_sonja: Client, provider: HostileProvider):
+    def test_connection_test_works_before_the_first_save(self, as_sonja: Client, provider: HostileProvider):
         provider.client_secret = ""
         page = press_button(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm)
         assert page.context["report"].is_successful and not OidcSetting.objects.exists()

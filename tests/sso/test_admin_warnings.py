@@ -46,7 +46,9 @@ class TestErrors:
         )
         assert {name: len(messages) for name, messages in errors.items()} == dict.fromkeys(INVALID_COLUMNS, 1)
 
-    def test_a_test_reports_other_problems_if_no_provider_is_found(self, as_sonja: Client, provider: HostileProvider):
+    def test_connection_test_reports_other_problems_if_no_provider_is_found(
+        self, as_sonja: Client, provider: HostileProvider
+    ):
         provider.serve("discovery", responds_with_error(404))
         columns = {"url_idp": provider.url_idp, "realm": "elsewhere", "redirect_uri": "http://testserver/elsewhere/"}
         report = press_button(as_sonja, "_test", None, ignore_case=True, **columns).context["report"]
@@ -54,7 +56,9 @@ class TestErrors:
         redirect_uri_note, sign_in_note = report.notes
         assert "must be /sso/callback/" in redirect_uri_note and sign_in_note.startswith("Nobody can sign in")
 
-    def test_a_test_checks_the_client_even_if_the_keys_are_unusable(self, as_sonja: Client, provider: HostileProvider):
+    def test_connection_test_checks_the_client_even_if_the_keys_are_unusable(
+        self, as_sonja: Client, provider: HostileProvider
+    ):
         provider.serve("certs", responds_with_error(500))
         provider.serve("token", responds_with({"error": "invalid_client"}, 401))
         report = press_button(as_sonja, "_test", None, url_idp=provider.url_idp, realm=provider.realm).context["report"]

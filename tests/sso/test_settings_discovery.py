@@ -180,7 +180,7 @@ class TestRediscovery:
 
 @pytest.mark.django_db
 class TestTestConnection:
-    def test_a_test_stores_harmless_changes_but_no_settings(self, as_sonja: Client, provider: HostileProvider):
+    def test_connection_test_stores_harmless_changes_but_no_settings(self, as_sonja: Client, provider: HostileProvider):
         setting = make_connection_at(provider, resolve_error="was away")
         version_before = setting.sys_version
         provider.algorithms = ["ES256"]
@@ -197,7 +197,9 @@ class TestTestConnection:
         assert "endpoints were updated" not in " ".join(second_report.notes)
         assert setting.refreshed().sys_version == version_before + 1
 
-    def test_a_test_stores_the_endpoints_of_an_unresolved_provider(self, as_sonja: Client, provider: HostileProvider):
+    def test_connection_test_stores_the_endpoints_of_an_unresolved_provider(
+        self, as_sonja: Client, provider: HostileProvider
+    ):
         provider.serve("discovery", responds_with_error(404))
         setting = save_new_connection(provider)
         provider.behave_correctly("discovery")
@@ -206,12 +208,14 @@ class TestTestConnection:
         assert setting.refreshed().issuer == provider.issuer
 
     @pytest.mark.parametrize("name", ["issuer", "token_endpoint"])
-    def test_a_test_does_not_store_moved_endpoints(self, as_sonja: Client, provider: HostileProvider, name: str):
+    def test_connection_test_does_not_store_moved_endpoints(
+        self, as_sonja: Client, provider: HostileProvider, name: str
+    ):
         setting = make_connection_at(provider, **{name: "https://old.example.com/x"})
         report = press_button(as_sonja, "_test", setting).context["report"]
         assert report.may_adopt and getattr(setting.refreshed(), name) == "https://old.example.com/x"
 
-    def test_a_test_stores_nothing_of_an_unsaved_provider(self, as_sonja: Client, provider: HostileProvider):
+    def test_connection_test_stores_nothing_of_an_unsaved_provider(self, as_sonja: Client, provider: HostileProvider):
         setting = make_connection()
         endpoints_before = setting.endpoints
         press_button(as_sonja, "_test", setting, url_idp=provider.url_idp, realm=provider.realm)

@@ -152,7 +152,7 @@ def test_roles_beyond_two_hundred_are_ignored(browser: Browser):  # A52
 
 
 TEN_THOUSAND_ROLES = [f"role {number}" for number in range(10_000)]
-MEGABYTE = "x" * 1024 * 1024
+MEGABYTE_OF_TEXT = "x" * 1024 * 1024
 
 
 def test_only_two_hundred_of_ten_thousand_roles_are_read(browser: Browser):  # A52
@@ -165,7 +165,7 @@ def test_only_two_hundred_of_ten_thousand_roles_are_read(browser: Browser):  # A
 
 
 def test_a_very_long_role_name_is_ignored(browser: Browser):  # A52
-    browser.provider.userinfo = {"roles": [MEGABYTE[:200_000], "itil"]}
+    browser.provider.userinfo = {"roles": [MEGABYTE_OF_TEXT[:200_000], "itil"]}
     assert browser.sign_in().status_code == 302
 
     assert granted_roles() == {"itil"}
@@ -176,8 +176,8 @@ def test_a_very_long_role_name_is_ignored(browser: Browser):  # A52
     ("claims_source", "roles", "code"),
     [
         ("claims", TEN_THOUSAND_ROLES, "token_form"),
-        ("claims", [MEGABYTE, "itil"], "token_answer"),
-        ("userinfo", [MEGABYTE, "itil"], "userinfo_answer"),
+        ("claims", [MEGABYTE_OF_TEXT, "itil"], "token_answer"),
+        ("userinfo", [MEGABYTE_OF_TEXT, "itil"], "userinfo_answer"),
     ],
     ids=["10,000 in the token", "1 MB in the token", "1 MB in the userinfo"],
 )

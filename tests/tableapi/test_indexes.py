@@ -26,7 +26,7 @@ def index_build_requests(monkeypatch: Any) -> list[bool]:
 
 
 @pytest.fixture
-def colour_column(index_build_requests: list[bool]) -> Column:
+def color_column(index_build_requests: list[bool]) -> Column:
     """A column that was marked as indexed when its table already had records."""
     index_builder.build_indexes()
     table = make_table("device")
@@ -37,8 +37,8 @@ def colour_column(index_build_requests: list[bool]) -> Column:
     return column
 
 
-def test_table_with_records_gets_its_indexes_from_the_worker(colour_column: Column, index_build_requests: list[bool]):
-    index_names = [f"I{colour_column.pk}", f"W{colour_column.pk}"]
+def test_table_with_records_gets_its_indexes_from_the_worker(color_column: Column, index_build_requests: list[bool]):
+    index_names = [f"I{color_column.pk}", f"W{color_column.pk}"]
     assert not set(index_names) & indexes_of("device").keys()
     assert index_build_requests == [True]
     assert [index.name for index in index_builder.missing_indexes()] == index_names
@@ -48,20 +48,20 @@ def test_table_with_records_gets_its_indexes_from_the_worker(colour_column: Colu
     assert index_builder.missing_indexes() == [] and index_builder.build_indexes() == []
 
 
-def test_unneeded_index_is_dropped(colour_column: Column, index_build_requests: list[bool]):
+def test_unneeded_index_is_dropped(color_column: Column, index_build_requests: list[bool]):
     index_builder.build_indexes()
-    colour_column.is_indexed = False
-    saving.save_column(colour_column)
+    color_column.is_indexed = False
+    saving.save_column(color_column)
     assert index_build_requests == [True, True]
 
-    assert sorted(index_builder.build_indexes()) == [f"I{colour_column.pk}", f"W{colour_column.pk}"]
-    assert not {f"I{colour_column.pk}", f"W{colour_column.pk}"} & indexes_of("device").keys()
-    assert f"C{colour_column.table_id}" in indexes_of("device"), "the indexes of the table itself stay"
+    assert sorted(index_builder.build_indexes()) == [f"I{color_column.pk}", f"W{color_column.pk}"]
+    assert not {f"I{color_column.pk}", f"W{color_column.pk}"} & indexes_of("device").keys()
+    assert f"C{color_column.table_id}" in indexes_of("device"), "the indexes of the table itself stay"
 
 
-def test_invalid_index_is_rebuilt(colour_column: Column):
+def test_invalid_index_is_rebuilt(color_column: Column):
     index_builder.build_indexes()
-    index_name = f"I{colour_column.pk}"
+    index_name = f"I{color_column.pk}"
     query_rows("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", f'records."{index_name}"')
     assert [index.name for index in index_builder.missing_indexes()] == [index_name]
 
@@ -92,7 +92,7 @@ def test_table_family_has_an_index(index_build_requests: list[bool]):
     assert f"I{device.pk}" in index_builder.build_indexes()
 
 
-def test_only_one_worker_builds_indexes(colour_column: Column):
+def test_only_one_worker_builds_indexes(color_column: Column):
     parameters = connection.get_connection_params()
     for name in ("cursor_factory", "context"):
         parameters.pop(name, None)
@@ -104,8 +104,8 @@ def test_only_one_worker_builds_indexes(colour_column: Column):
     assert index_builder.build_indexes() != []
 
 
-def test_failed_index_does_not_block_others(colour_column: Column):
-    shape_column = make_column(colour_column.table, "shape", is_indexed=True)
+def test_failed_index_does_not_block_others(color_column: Column):
+    shape_column = make_column(color_column.table, "shape", is_indexed=True)
     query_rows("ALTER TABLE records.device DROP COLUMN colour")  # as if the column had just been dropped
 
     assert {f"I{shape_column.pk}", f"W{shape_column.pk}"} <= set(index_builder.build_indexes())
