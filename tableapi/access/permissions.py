@@ -72,7 +72,9 @@ class Permissions:
         key = (operation, table.name)
         if key not in self._records:
             fixed_roles = FIXED_WRITERS.get(table.name) if operation != READ else None
-            if fixed_roles is not None:
+            if operation == READ and table.name in HIDDEN_TABLES:
+                self._records[key] = NEVER
+            elif fixed_roles is not None:
                 self._records[key] = ALWAYS if fixed_roles & self.role_names else NEVER
             else:
                 self._records[key] = self._decide(table, lambda member: self._record_outcome(operation, member))

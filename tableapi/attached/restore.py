@@ -39,8 +39,12 @@ def restore(catalogue: Catalogue, caller: Caller, deletion_id: str) -> dict[str,
         if references.existing_ids(catalogue.tables[table.lineage[-1]], [entry.record_id]):
             raise designed_records.Duplicate("sys_id")
         lost_columns = _restore_record(catalogue, table, entry)
+        # If the record was restored and deleted again, they belong to the latest entry.
+        deletions = DeletionLogEntry.objects.filter(table=entry.table, record_id=entry.record_id)
         for model in (Comment, Attachment):
-            model.objects.filter(deletion_id=entry.pk, record_id=entry.record_id).update(deletion_id=None)
+            model.objects.filter(deletion_id__in=deletions.values("pk"), record_id=entry.record_id).update(
+                deletion_id=None
+            )
     return {
         "sys_id": entry.record_id,
         "table": table.name,

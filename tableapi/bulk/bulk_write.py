@@ -44,7 +44,7 @@ class RecordToWrite:
 
 
 # Writes one record and returns the id that the response shows.
-WriteRecord = Callable[[WriteRequest, RecordToWrite], str | None]
+RecordWriteFunction = Callable[[WriteRequest, RecordToWrite], str | None]
 
 
 def create_records(change: WriteRequest, bulk: BulkRequest) -> list[RecordOutcome]:
@@ -104,7 +104,7 @@ class _RecordWriter:
 
     change: WriteRequest
     continues_on_error: bool
-    write_record: WriteRecord
+    write_record: RecordWriteFunction
     status: int
     outcomes: list[RecordOutcome] = field(default_factory=list)
     deadline: float = field(default_factory=lambda: time.monotonic() + MAX_BULK_S)
@@ -162,6 +162,8 @@ def _matching_rows(change: WriteRequest, bulk: BulkRequest, lock: str) -> list[t
     context = change.context
     product_records.lock_for_change(change.table)
     parsed_query = parse_query_text(bulk.query)
+    if not any(True for _ in parsed_query.shape.query.conditions()):
+        raise InvalidParameter("sysparm_query must contain a condition.", field="sysparm_query")
     plan = read_plan.plan_filter(context.view, change.table, parsed_query.shape.query)
     sys_id = plan.fields[0] if plan.fields else None
     statement = select.locking_statement(plan, sys_id, bulk.expected_count + 1, lock)

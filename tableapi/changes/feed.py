@@ -64,7 +64,9 @@ def read_feed(catalogue: Catalogue, caller: Caller, table_name: str, raw: RawPar
     last = (page_changes[-1][0].decode(), int(page_changes[-1][1])) if page_changes else (start.transaction, start.id)
     keys = (last[0], str(last[1]), str(int(caller.now.timestamp())), str(database))
     cursor = cursors.encode(CursorPosition(keys), identity)
-    return FeedPage([body for _, _, body in page_changes], cursor, has_more, plan.ignored)
+    # A record that was hidden several times is removed once, at its last place.
+    bodies = dict.fromkeys(body for _, _, body in reversed(page_changes))
+    return FeedPage([*reversed(bodies)], cursor, has_more, plan.ignored)
 
 
 def _decode_cursor(cursor: str, identity: list[str], context: ReadContext) -> FeedPosition:

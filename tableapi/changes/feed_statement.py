@@ -11,7 +11,11 @@ from tableapi.sql.statement_builder import StatementBuilder, literal
 
 from . import logged_values, past_record
 
-DATABASE = "(SELECT oid::bigint FROM pg_database WHERE datname = current_database())"
+# A restored database differs in its oid or, in a new cluster, in the identifier of the cluster.
+DATABASE = (
+    "(SELECT system_identifier # (oid::bigint << 32) FROM pg_control_system(), pg_database "
+    "WHERE datname = current_database())"
+)
 # A transaction that is still running may write a row with a lower number, which the next page would miss.
 IS_SETTLED = "transaction < pg_snapshot_xmin(pg_current_snapshot())"
 

@@ -58,6 +58,10 @@ def became_unreadable_sql(builder: StatementBuilder, view: CallerView, table: Ta
     decision = view.record_decision(table)
     if decision in (ALWAYS, NEVER):
         return f"({change}.operation = 'delete' AND {'TRUE' if decision == ALWAYS else 'FALSE'})", ""
+    trial = StatementBuilder()
+    predicates.decision_sql(trial, decision, TableAlias(trial, table))
+    if trial.table_count > 1:
+        return "FALSE", ""  # the rule needs other records, and the log does not tell what they were at that time
     stored = TableAlias(builder, table)
 
     def readable_in(image_of: ImageOf) -> tuple[str, list[str]]:

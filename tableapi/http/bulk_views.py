@@ -1,6 +1,7 @@
 """The bulk and upsert endpoints."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,7 @@ class BulkView(JsonView):
     http_method_names = ["post", "patch", "delete"]
 
     def post(self, request: Request, table: str) -> HttpResponse:
-        return _bulk_response(request, table, bulk_write.create_records, allows_import=True, allows_query=False)
+        return _bulk_response(request, table, bulk_write.create_records, allows_query=False)
 
     def patch(self, request: Request, table: str) -> HttpResponse:
         return _bulk_response(request, table, bulk_write.update_records, allows_query=True, allows_values=True)
@@ -36,7 +37,7 @@ class UpsertView(JsonView):
     http_method_names = ["post"]
 
     def post(self, request: Request, table: str) -> HttpResponse:
-        change = parse_change(request)
+        change = replace(parse_change(request), is_import=parse_import(request.query_params))
         key = parse_text(request.query_params, upsert.KEY_PARAMETER)
 
         def respond() -> HttpResponse:
@@ -49,12 +50,10 @@ class UpsertView(JsonView):
 Operation = Callable[[WriteRequest, BulkRequest], list[RecordOutcome]]
 
 
-def _bulk_response(
-    request: Request, table: str, operation: Operation, allows_import: bool = False, **options: bool
-) -> HttpResponse:
+def _bulk_response(request: Request, table: str, operation: Operation, **options: bool) -> HttpResponse:
     bulk_request = parse_bulk(json_body(request), request.query_params, **options)
     display_input = parse_input_display(request.query_params)
-    is_import = allows_import and parse_import(request.query_params)
+    is_import = parse_import(request.query_params)
     write_input = WriteInput({}, OutputOptions(), display_input, is_import=is_import)
 
     def respond() -> HttpResponse:

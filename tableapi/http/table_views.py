@@ -11,6 +11,7 @@ from django.http import HttpResponse, HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.viewsets import ViewSet
 
+from system.errors import AccessDenied
 from system.http import django_request, etags
 from system.http.error_responses import own_origin
 from system.http.json_view import JsonView
@@ -99,6 +100,8 @@ def _write(
     operation: Callable[[WriteRequest], Result],
 ) -> Result:
     context = caller.context(catalogue)
+    if change.is_import and not context.view.permissions.is_admin:
+        raise AccessDenied("Only administrators can import records.", field="sysparm_import")
     return operation(change.for_table(context, context.view.open_table(table_name)))
 
 

@@ -5,9 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from accounts.models.notification_choices import Reason
+from system import properties
 from system.database_statements import run_named_sql
 from system.encoded_query import QueryError
 from system.errors import BadRequest, NotFound
+from system.property_definitions import ASSIGNMENT_COLUMNS
 from tableapi.attached.comments import comment_entry
 from tableapi.catalogue.definitions import Table
 from tableapi.changes import logged_values
@@ -22,18 +24,19 @@ LOGGED_CHANGES = """
     SELECT id, table_key, changed_by, ARRAY(
         SELECT DISTINCT split_part(key, '#', 1) FROM jsonb_object_keys(old_values || new_values) key
         WHERE old_values -> key IS DISTINCT FROM new_values -> key
-    ) FROM public.sys_change WHERE record_id = ANY (%(records)s::varchar[]) AND id = ANY (%(ids)s::bigint[])
+    ), ARRAY(SELECT key FROM jsonb_each_text(new_values) WHERE value = %(user)s)
+    FROM public.sys_change WHERE record_id = ANY (%(records)s::varchar[]) AND id = ANY (%(ids)s::bigint[])
 """
 
 
-# The table key, user id and column keys of a logged change.
-LoggedChange = tuple[str, str | None, list[str]]
+# The table key, user id and column keys of a logged change, and the keys of the columns set to the recipient's id.
+LoggedChange = tuple[str, str | None, list[str], list[str]]
 
 
 def entries_of(context: ReadContext, notifications: Sequence[Notification]) -> dict[str, dict[str, Any]]:
     """Return entries by notification id, without those about data that the caller cannot read."""
     catalogue = context.view.catalogue
-    changes = _read_changes(notifications)
+    changes = _read_changes(context, notifications)
     comments = Comment.objects.filter(deletion_id=None).in_bulk(
         [row.comment_id for row in notifications if row.comment_id]
     )
@@ -60,13 +63,14 @@ def entries_of(context: ReadContext, notifications: Sequence[Notification]) -> d
     return entries
 
 
-def _read_changes(notifications: Iterable[Notification]) -> dict[int, LoggedChange]:
+def _read_changes(context: ReadContext, notifications: Iterable[Notification]) -> dict[int, LoggedChange]:
     values = {
         "records": [row.comment_id or row.record_id for row in notifications],
         "ids": [row.change_id for row in notifications],
+        "user": context.caller.user_id,
     }
     rows = run_named_sql(LOGGED_CHANGES, values).rows()
-    return {change_id: (table, user, keys) for change_id, table, user, keys in rows}
+    return {row[0]: row[1:] for row in rows}
 
 
 def _readable_records(context: ReadContext, table: Table, ids: Iterable[str]) -> dict[str, Any]:
@@ -90,11 +94,14 @@ def _detail(
     if row.reason in (Reason.MENTIONED, Reason.COMMENTED):
         comment = comments.get(row.comment_id or "")
         return None if comment is None else {"comment": comment_entry(comment)}
-    table_key, user_id, keys = change or ("", None, [])
+    table_key, user_id, keys, assigned_keys = change or ("", None, [], [])
     table = logged_values.table_of(context.view.catalogue, table_key)
     if table is None:
         return None
     columns = logged_values.readable_columns(context.view, table)
     names = sorted(columns[key].name for key in keys if key in columns)
+    assigned_names = {columns[key].name for key in assigned_keys if key in columns}
+    if row.reason == Reason.ASSIGNED and assigned_names.isdisjoint(properties.get(ASSIGNMENT_COLUMNS)):
+        return None  # the caller cannot read the column of the assignment
     user = {"sys_updated_by": user_id} if any(column.name == "sys_updated_by" for column in columns.values()) else {}
     return {"columns": names, **user} if names else None

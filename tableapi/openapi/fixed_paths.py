@@ -10,7 +10,7 @@ from .schemas import envelope_of
 RECORD_PATH = "/rest/v1/table/{tableName}/{sys_id}"
 PAGE_PARAMETERS = ("entryLimit", "historyCursor")
 BULK_PARAMETERS = ("onError", "input", "idempotencyKey")
-UPSERT_PARAMETERS = ("key", *WRITE_PARAMETERS)
+UPSERT_PARAMETERS = ("key", "import", "ifMatch", *WRITE_PARAMETERS)
 FEED_PARAMETERS = ("since", "entryLimit", *OUTPUT_PARAMETERS)
 FEED_ERRORS: Errors = (*READ_ERRORS, errors.CursorExpired)
 BULK_ERRORS: Errors = (*CHANGE_ERRORS, errors.TooLarge)
@@ -56,7 +56,11 @@ def _entry(
 
 OPERATIONS: dict[tuple[str, str], Operation] = {
     ("post", "/rest/v1/bulk/{tableName}"): _write(
-        "bulk_create", "Create many records", "NewRecords", created="All records were created."
+        "bulk_create",
+        "Create many records",
+        "NewRecords",
+        parameters=("import", *BULK_PARAMETERS),
+        created="All records were created.",
     ),
     ("patch", "/rest/v1/bulk/{tableName}"): _write("bulk_change", "Update many records", "BulkUpdate"),
     ("delete", "/rest/v1/bulk/{tableName}"): _write("bulk_delete", "Delete many records", "BulkDeletion"),

@@ -129,7 +129,7 @@ def test_failed_read_rolls_back_an_atomic_batch(part: Table, bob: User):
     "url",
     [BATCH_URL, "/rest/v1/auth/login", "/api/me", "/get_relevant_documents", "https://other.example/rest/v1/table/part",
      "//other.example/rest/v1/table/part", "rest/v1/table/part", "", None, "/rest/v1/table/../../api/me",
-     "/rest/v1/table/pä", "/rest/v1/table/part\n"],
+     "/rest/v1/table/pä", "/rest/v1/table/part\n", "/rest/v1/table/part?sysparm_import=1"],
 )  # fmt: skip
 def test_unsupported_urls_are_refused_and_the_batch_continues(part: Table, bob: User, url: Any):
     entries = send_batch(bob, item(url=url), item())

@@ -173,6 +173,8 @@ QUERY_BODY = {"sysparm_query": "name=a", "expected": 1, "values": {}}
         ("PATCH", "x"),
         ("PATCH", QUERY_BODY | {"sysparm_query": ""}),
         ("PATCH", QUERY_BODY | {"sysparm_query": "^"}),
+        ("PATCH", QUERY_BODY | {"sysparm_query": "^EQ"}),
+        ("PATCH", QUERY_BODY | {"sysparm_query": "ORDERBYname"}),
         ("PATCH", QUERY_BODY | {"sysparm_query": "none=a"}),
         ("PATCH", QUERY_BODY | {"sysparm_query": "name~a"}),
         ("PATCH", QUERY_BODY | {"expected": True}),
@@ -181,6 +183,7 @@ QUERY_BODY = {"sysparm_query": "name=a", "expected": 1, "values": {}}
         ("PATCH", {"expected": 1, "values": {}}),
         ("PATCH", {"sysparm_query": "name=a", "values": {}}),
         ("DELETE", QUERY_BODY),
+        ("DELETE", {"sysparm_query": "^ORDERBYDESCname", "expected": 1}),
     ],
 )
 def test_invalid_bodies_are_refused(part: Table, bob: User, method: str, body: Any):
@@ -240,6 +243,17 @@ def test_many_records_are_created_in_several_statements(part: Table, bob: User, 
     monkeypatch.setattr(row_insert, "MAX_ROWS", 10)
     assert len(data_of(api(bob).post(BULK, [{"name": f"n{number:02}"} for number in range(35)]))) == 35
     assert stored_names() == [f"n{number:02}" for number in range(35)]
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "body"),
+    [("POST", BULK, []), ("PATCH", BULK, []), ("DELETE", BULK, []), ("POST", UPSERT, {"name": "a"})],
+)
+def test_only_administrators_can_import(part: Table, bob: User, method: str, url: str, body: Any):
+    response = api(bob).send(
+        method, f"{url}?sysparm_import=1&sysparm_key=name", body, {"Content-Type": "application/json"}
+    )
+    assert (response.status_code, error_of(response)[2]) == (403, "sysparm_import")
 
 
 def test_upsert_creates_and_then_changes_a_record(part: Table, bob: User):

@@ -126,6 +126,27 @@ def test_record_that_became_unreadable_is_returned_like_a_deleted_one(device: Ta
     assert reader.read() == [{"sys_id": hidden_id, "removed": True}, {"sys_id": deleted_id, "removed": True}]
 
 
+def test_record_that_was_hidden_twice_is_removed_once(device: Table, alice: User, bob: User):
+    rule("read", "device", condition="rank<5")
+    reader = FeedReader(bob)
+    sys_id = create_device(api(bob), name="a", rank=1)
+    reader.read()
+    for rank in (9, 1, 9):
+        api(alice).patch(f"device/{sys_id}", {"rank": rank})
+    assert reader.read() == [{"sys_id": sys_id, "removed": True}]
+
+
+def test_deletion_is_hidden_if_a_rule_needs_another_record(device: Table, alice: User, bob: User):
+    field("device", "parent", target="device")
+    rule("read", "device", condition="parent.rank<5^ORrank<5")
+    reader, admin = FeedReader(bob), api(alice)
+    parent_id = create_device(admin, name="parent", rank=9)
+    child_id = create_device(admin, name="child", rank=9, parent=parent_id)
+    admin.delete(f"device/{child_id}")
+    admin.patch(f"device/{parent_id}", {"rank": 1})
+    assert [entry.get("name") for entry in reader.read()] == ["parent"]
+
+
 def test_changes_of_unreadable_records_are_not_returned(device: Table, bob: User, alice: User):
     rule("read", "device", condition="rank<5")
     reader, admin = FeedReader(bob), api(alice)

@@ -92,6 +92,15 @@ def test_comments_are_not_exposed_as_a_table(lamp: str, alice: User):
     assert error_of(api(alice).post("sys_comment", {"text": "a"}))[:2] == (404, "table_not_found")
 
 
+def test_comments_cannot_be_read_through_a_reference(lamp: str, alice: User, bob: User):
+    field("device", "comment", target="sys_comment")
+    rule("read", "sys_comment")
+    api(alice).post(f"device/{lamp}/comments", {"text": "a"})
+    for user in (alice, bob):
+        response = api(user).get(f"device/{lamp}?sysparm_fields=comment.text")
+        assert error_of(response)[:2] == (400, "no_fields")
+
+
 @pytest.mark.parametrize(
     ("body", "error"),
     [

@@ -62,6 +62,12 @@ def test_assigned_user_is_notified_except_of_own_changes(lamp: str, alice: User,
     assert notifications_of(alice) == []
 
 
+def test_assignment_in_a_hidden_column_does_not_notify(lamp: str, alice: User, bob: User):
+    rule("read", "device", "assigned_user", roles=["itil"])
+    api(alice).patch(f"device/{lamp}", {"assigned_user": bob.pk, "name": "Light"})
+    assert notifications_of(bob) == []
+
+
 def test_unchanged_assignee_is_not_notified_again(lamp: str, alice: User, bob: User):
     api(alice).patch(f"device/{lamp}", {"assigned_user": bob.pk})
     api(alice).patch(f"device/{lamp}", {"assigned_user": bob.pk, "name": "Light"})

@@ -63,6 +63,17 @@ def test_record_is_restored_with_values_comments_and_attachments(alice: User):
     assert b"".join(attachment_response) == b"abc"
 
 
+def test_older_entry_restores_the_comments_of_the_latest_deletion(alice: User):
+    sys_id = data_of(api(alice).post("device", VALUES))[0]["sys_id"]
+    api(alice).post(f"device/{sys_id}/comments", {"text": "a"})
+    entry_id = delete_device(alice, sys_id)
+    api(alice).post(f"{RESTORE}{entry_id}")
+    assert api(alice).delete(f"device/{sys_id}").status_code == 200
+
+    assert api(alice).post(f"{RESTORE}{entry_id}").status_code == 201
+    assert [entry["text"] for entry in data_of(api(alice).get(f"device/{sys_id}/comments"))] == ["a"]
+
+
 def test_text_of_a_column_converted_to_html_is_sanitized(alice: User):
     column = field("device", "remark", "text")
     sys_id = record("device", remark="<img src=x onerror=alert(1)><b>Hi</b>")

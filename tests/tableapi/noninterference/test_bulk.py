@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tableapi.catalogue.definitions import Table
-from tableapi.http.bulk_views import BulkView
+from tableapi.http.bulk_views import BulkView, UpsertView
 from tests.support.nightly import scaled_count
 from tests.tableapi.laws.storage import active_catalogue, load_world, rollback_afterwards
 from tests.tableapi.noninterference import pairs
@@ -26,7 +26,11 @@ BulkStep = tuple[str, str, str, Any]
 
 def random_step(generator: ProgramGenerator, table: Table) -> BulkStep:
     random = generator.random
-    method = random.choice(["POST", "POST", "PATCH", "PATCH", "DELETE"])
+    method = random.choice(["POST", "POST", "PATCH", "PATCH", "DELETE", "UPSERT", "UPSERT"])
+    if method == "UPSERT":
+        keys = [column.name for column in table.columns.values() if column.is_unique] or list(table.columns)
+        key = random.choice(keys)
+        return method, table.name, f"sysparm_key={key}", generator.random_body(table)
     query = random.choice(["", "on_error=continue"])
     if method != "POST" and random.random() < 0.5:
         body: Any = {"sysparm_query": generator.random_query(table) or "^", "expected": random.choice([0, 1, 2, 3])}
@@ -44,7 +48,8 @@ def collect_results(pair: Pair, world: World, steps: list[BulkStep]) -> tuple[li
         insert_world(world)
         responses = []
         for method, table, query, body in steps:
-            response = send_to_view(BulkView, pair.caller, query, method, body, table=table)
+            view, method = (UpsertView, "POST") if method == "UPSERT" else (BulkView, method)
+            response = send_to_view(view, pair.caller, query, method, body, table=table)
             responses.append((response.status_code, response.content))
         return responses, visible_values(load_world(pair.catalogue), pair.caller, make_moment(pair.caller.id))
 
