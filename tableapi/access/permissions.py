@@ -5,7 +5,17 @@ from typing import Any
 
 from system.encoded_query import SAMPLE_MOMENT, Query, QueryError, Range, ValueKind, parse, read_value
 from system.errors import BadRequest
-from tableapi.catalogue.definitions import CREATE, OPERATIONS, READ, WRITE, Catalogue, Column, Rule, Table
+from tableapi.catalogue.definitions import (
+    CREATE,
+    HIDDEN_TABLES,
+    OPERATIONS,
+    READ,
+    WRITE,
+    Catalogue,
+    Column,
+    Rule,
+    Table,
+)
 from tableapi.query.expressions import (
     ALWAYS,
     NEVER,
@@ -47,9 +57,6 @@ FIXED_WRITERS: dict[str, frozenset[str]] = {
 }
 # "payload for admin only": it contains the values of all columns, regardless of rules.
 FIXED_READERS: dict[tuple[str, str], frozenset[str]] = {("sys_deletion_log", "payload"): ONLY_ADMIN}
-
-# These tables are listed only for their rules: their records are read through the records that they belong to.
-HIDDEN_TABLES = frozenset({"sys_comment"})
 
 RuleLevel = tuple[str, str | None, str]
 # The result of a level: all records, or those that match the condition of one of these rules.

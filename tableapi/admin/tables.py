@@ -14,10 +14,9 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from system.errors import NotFound
-from tableapi.access.permissions import HIDDEN_TABLES
 from tableapi.admin import record_list
 from tableapi.admin.design_base import TABLE_FILTER, DesignAdmin
-from tableapi.catalogue.definitions import EXTENSIBLE_TABLES
+from tableapi.catalogue.definitions import EXTENSIBLE_TABLES, HIDDEN_TABLES
 from tableapi.ddl import schema_editor
 from tableapi.models import Rule, Table
 from tableapi.models.validation import check_table_deletion

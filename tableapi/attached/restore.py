@@ -40,7 +40,7 @@ def restore(catalogue: Catalogue, caller: Caller, deletion_id: str) -> dict[str,
             raise designed_records.Duplicate("sys_id")
         lost_columns = _restore_record(catalogue, table, entry)
         # If the record was restored and deleted again, they belong to the latest entry.
-        deletions = DeletionLogEntry.objects.filter(table=entry.table, record_id=entry.record_id)
+        deletions = DeletionLogEntry.objects.filter(pk__gte=entry.pk, table=entry.table, record_id=entry.record_id)
         for model in (Comment, Attachment):
             model.objects.filter(deletion_id__in=deletions.values("pk"), record_id=entry.record_id).update(
                 deletion_id=None

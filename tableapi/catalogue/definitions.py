@@ -15,6 +15,8 @@ USER_TABLE = "user"
 # Product tables to which administrators can add columns.
 EXTENSIBLE_TABLES = frozenset({USER_TABLE, "sys_group", "company"})
 TABLE_TABLE = "sys_db_table"
+# These tables are listed only for their rules: their records are read through the records that they belong to.
+HIDDEN_TABLES = frozenset({"sys_comment"})
 
 READ, CREATE, WRITE, DELETE = "read", "create", "write", "delete"
 OPERATIONS = (CREATE, READ, WRITE, DELETE)

@@ -17,7 +17,7 @@ from tableapi.read.context import Caller, ReadContext
 from tableapi.read.cursors import CursorPosition
 from tableapi.sql.select import Statement
 
-from .feed_statement import feed_statement
+from .feed_statement import REMOVED_END, feed_statement
 
 CURSOR_PARAMETER = "since"
 
@@ -64,9 +64,9 @@ def read_feed(catalogue: Catalogue, caller: Caller, table_name: str, raw: RawPar
     last = (page_changes[-1][0].decode(), int(page_changes[-1][1])) if page_changes else (start.transaction, start.id)
     keys = (last[0], str(last[1]), str(int(caller.now.timestamp())), str(database))
     cursor = cursors.encode(CursorPosition(keys), identity)
-    # A record that was hidden several times is removed once, at its last place.
-    bodies = dict.fromkeys(body for _, _, body in reversed(page_changes))
-    return FeedPage([*reversed(bodies)], cursor, has_more, plan.ignored)
+    # A record that was hidden several times is removed once per page, at its last place.
+    bodies = {body if body.endswith(REMOVED_END) else id_: body for _, id_, body in reversed(page_changes)}
+    return FeedPage([*reversed(bodies.values())], cursor, has_more, plan.ignored)
 
 
 def _decode_cursor(cursor: str, identity: list[str], context: ReadContext) -> FeedPosition:

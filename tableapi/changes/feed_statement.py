@@ -16,6 +16,8 @@ DATABASE = (
     "(SELECT system_identifier # (oid::bigint << 32) FROM pg_control_system(), pg_database "
     "WHERE datname = current_database())"
 )
+# The end of the JSON of a removed record.
+REMOVED_END = b'","removed":true}'
 # A transaction that is still running may write a row with a lower number, which the next page would miss.
 IS_SETTLED = "transaction < pg_snapshot_xmin(pg_current_snapshot())"
 
@@ -32,7 +34,7 @@ def feed_statement(view: CallerView, plan: ReadPlan, style: OutputStyle, limit: 
     later = f"{past_record.same_record_sql('later', 'c')} AND later.id > c.id"
     is_last = f"NOT EXISTS (SELECT FROM public.sys_change later WHERE {later})"
     is_shown = f"CASE WHEN {record.sys_id()} IS NULL THEN {removed} ELSE {is_last} END"
-    start, end = literal('{"sys_id":"'), literal('","removed":true}')
+    start, end = literal('{"sys_id":"'), literal(REMOVED_END.decode())
     removed_body = f"concat({start}, c.record_id, {end})"
     joins = f" LEFT JOIN {record.join_sql()} ON {' AND '.join(readable)}{from_clause.joins()}{removed_joins}"
     changes = (

@@ -59,8 +59,8 @@ def became_unreadable_sql(builder: StatementBuilder, view: CallerView, table: Ta
     if decision in (ALWAYS, NEVER):
         return f"({change}.operation = 'delete' AND {'TRUE' if decision == ALWAYS else 'FALSE'})", ""
     trial = StatementBuilder()
-    predicates.decision_sql(trial, decision, TableAlias(trial, table))
-    if trial.table_count > 1:
+    predicates.decision_sql(trial, decision, PastRecord(table, change, lambda column: "NULL"))
+    if trial.table_count:
         return "FALSE", ""  # the rule needs other records, and the log does not tell what they were at that time
     stored = TableAlias(builder, table)
 

@@ -19,7 +19,7 @@ from system.http import django_request, stateless_requests, steps
 from system.http.error_responses import error_response
 from system.http.json_view import JsonView, set_parsed_request
 from system.strict_json import InvalidJson
-from tableapi.query.parameters import parse_import
+from tableapi.query.parameters import IMPORT, parse_switch
 from tableapi.read.context import Caller, ReadRun
 
 from .responses import API_PATH
@@ -215,7 +215,7 @@ def _inner_request(batch: Batch, item: Any) -> InnerRequest:
     file = ATTACHMENT_PATH.fullmatch(inner.path)
     if (file and (file["content"] or inner.method == "POST")) or STREAMED_TYPES.search(names.get("accept", "")):
         raise InvalidParameter("A batch cannot upload or download files.", field="url")
-    if parse_import(inner.GET):
+    if parse_switch(inner.GET, IMPORT):
         raise InvalidParameter("A batch cannot import records.", field="url")
     # Views check whether there is a body, but read the parsed one.
     inner._body = b"parsed" if "body" in item else b""

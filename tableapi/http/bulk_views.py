@@ -12,7 +12,7 @@ from system.http.json_view import JsonView
 from tableapi.bulk import bulk_write, upsert
 from tableapi.bulk.bulk_request import BulkRequest, parse_bulk
 from tableapi.bulk.bulk_write import RecordOutcome
-from tableapi.query.parameters import OutputOptions, parse_import, parse_input_display, parse_text
+from tableapi.query.parameters import IMPORT, INPUT_DISPLAY, OutputOptions, parse_switch, parse_text
 from tableapi.write.write_request import WriteInput, WriteRequest
 
 from .idempotency import respond_once
@@ -37,7 +37,7 @@ class UpsertView(JsonView):
     http_method_names = ["post"]
 
     def post(self, request: Request, table: str) -> HttpResponse:
-        change = replace(parse_change(request), is_import=parse_import(request.query_params))
+        change = replace(parse_change(request), is_import=parse_switch(request.query_params, IMPORT))
         key = parse_text(request.query_params, upsert.KEY_PARAMETER)
 
         def respond() -> HttpResponse:
@@ -52,8 +52,8 @@ Operation = Callable[[WriteRequest, BulkRequest], list[RecordOutcome]]
 
 def _bulk_response(request: Request, table: str, operation: Operation, **options: bool) -> HttpResponse:
     bulk_request = parse_bulk(json_body(request), request.query_params, **options)
-    display_input = parse_input_display(request.query_params)
-    is_import = parse_import(request.query_params)
+    display_input = parse_switch(request.query_params, INPUT_DISPLAY)
+    is_import = parse_switch(request.query_params, IMPORT)
     write_input = WriteInput({}, OutputOptions(), display_input, is_import=is_import)
 
     def respond() -> HttpResponse:

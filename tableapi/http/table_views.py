@@ -19,7 +19,7 @@ from system.strict_json import InvalidJson
 from tableapi.access.permissions import ADMIN, CATALOGUE_TABLES
 from tableapi.catalogue.definitions import Catalogue
 from tableapi.ddl import schema_editor
-from tableapi.query.parameters import OutputOptions, parse_import, parse_input_display, parse_output
+from tableapi.query.parameters import IMPORT, INPUT_DISPLAY, OutputOptions, parse_output, parse_switch
 from tableapi.read import export, pipeline
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
@@ -50,7 +50,7 @@ class TableViewSet(JsonView, ViewSet):
         return record_response(request, pipeline.read_record(caller_of(request), table, sys_id, request.query_params))
 
     def create(self, request: Request, table: str) -> HttpResponse:
-        change = replace(parse_change(request), is_import=parse_import(request.query_params))
+        change = replace(parse_change(request), is_import=parse_switch(request.query_params, IMPORT))
 
         def respond() -> HttpResponse:
             return created_response(request, table, write(caller_of(request), table, change, create.create))
@@ -119,7 +119,7 @@ def parse_change(request: Request) -> WriteInput:
     """Parse the body and parameters of a write; errors in them are reported before the database is used."""
     body = _json_object(request)
     output = parse_output(request.query_params)
-    display_input = parse_input_display(request.query_params)
+    display_input = parse_switch(request.query_params, INPUT_DISPLAY)
     return WriteInput(body, output, display_input, version_check(request), IDEMPOTENCY_HEADER in request.META)
 
 

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models.functions import Now
 
 from accounts.models import User
 from system.records.record import NewSysId, Record
@@ -38,7 +39,7 @@ class Comment(AttachedRow):
         db_table = "sys_comment"
 
     def __str__(self) -> str:
-        return f"{self.record_id}: {self.text[:80]}"
+        return str(self.pk)  # the deletion log shows it to callers who may not read the text
 
 
 class Attachment(AttachedRow):
@@ -74,6 +75,7 @@ class Follower(models.Model):
     table_key = models.CharField(max_length=63, db_collation="C")
     record_id = models.CharField(max_length=32, db_collation="C")
     user = models.ForeignKey(User, on_delete=models.CASCADE)
+    created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         db_table = "sys_follower"

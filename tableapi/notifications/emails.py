@@ -77,7 +77,7 @@ def _build_email(catalogue: Catalogue, row: Notification) -> EmailMessage | None
     if entry is None:
         return None
     name = " ".join(str(entry["display_value"] or entry["record"]).split())[:100]
-    subject = SUBJECTS[Reason(row.reason)].format(name)
+    subject = SUBJECTS[Reason(entry["reason"])].format(name)
     return EmailMessage(subject, _body(entry), settings.DEFAULT_FROM_EMAIL, [user.email])
 
 

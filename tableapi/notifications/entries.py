@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from accounts.models.notification_choices import Reason
+from accounts.models.notification_choices import NotificationChoice, Reason
 from system import properties
 from system.database_statements import run_named_sql
 from system.encoded_query import QueryError
@@ -13,7 +13,7 @@ from system.property_definitions import ASSIGNMENT_COLUMNS
 from tableapi.attached.comments import comment_entry
 from tableapi.catalogue.definitions import Table
 from tableapi.changes import logged_values
-from tableapi.models import Comment, Notification
+from tableapi.models import Comment, Follower, Notification
 from tableapi.query.parameters import MAX_RECORDS, ListRequest, OutputOptions
 from tableapi.query.parsed_query import parse_query_text
 from tableapi.read import pipeline
@@ -24,7 +24,10 @@ LOGGED_CHANGES = """
     SELECT id, table_key, changed_by, ARRAY(
         SELECT DISTINCT split_part(key, '#', 1) FROM jsonb_object_keys(old_values || new_values) key
         WHERE old_values -> key IS DISTINCT FROM new_values -> key
-    ), ARRAY(SELECT key FROM jsonb_each_text(new_values) WHERE value = %(user)s)
+    ), ARRAY(
+        SELECT key FROM jsonb_each_text(new_values)
+        WHERE value = %(user)s AND old_values ->> key IS DISTINCT FROM value
+    )
     FROM public.sys_change WHERE record_id = ANY (%(records)s::varchar[]) AND id = ANY (%(ids)s::bigint[])
 """
 
@@ -100,8 +103,12 @@ def _detail(
         return None
     columns = logged_values.readable_columns(context.view, table)
     names = sorted(columns[key].name for key in keys if key in columns)
+    user = {"sys_updated_by": user_id} if any(column.name == "sys_updated_by" for column in columns.values()) else {}
     assigned_names = {columns[key].name for key in assigned_keys if key in columns}
     if row.reason == Reason.ASSIGNED and assigned_names.isdisjoint(properties.get(ASSIGNMENT_COLUMNS)):
-        return None  # the caller cannot read the column of the assignment
-    user = {"sys_updated_by": user_id} if any(column.name == "sys_updated_by" for column in columns.values()) else {}
+        # The caller cannot read the column of the assignment. For a follower, this is a change like any other.
+        followers = Follower.objects.filter(user=row.user_id, table_key=row.table_key, record_id=row.record_id)
+        was_following = followers.filter(created_at__lte=row.created_at).exists()
+        user["reason"] = Reason.CHANGED
+        names = names if was_following and Reason.CHANGED in NotificationChoice.of(row.user).reasons else []
     return {"columns": names, **user} if names else None

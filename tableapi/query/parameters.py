@@ -19,6 +19,7 @@ MAX_PAGED_RECORDS = 1_000_000
 MAX_FIELDS = 500
 MAX_IGNORED_NAMES = 20
 
+IMPORT, INPUT_DISPLAY = "sysparm_import", "sysparm_input_display_value"
 SWITCH_VALUES = {"1": True, "true": True, "0": False, "false": False, "": False}
 
 
@@ -125,14 +126,6 @@ def parse_display_mode(raw: RawParameters) -> DisplayMode:
     if value.lower() == DisplayMode.BOTH:
         return DisplayMode.BOTH
     return DisplayMode.DISPLAY if _read_switch("sysparm_display_value", value, "0, 1 or all") else DisplayMode.VALUE
-
-
-def parse_input_display(raw: RawParameters) -> bool:
-    return parse_switch(raw, "sysparm_input_display_value")
-
-
-def parse_import(raw: RawParameters) -> bool:
-    return parse_switch(raw, "sysparm_import")
 
 
 def invalid_query(error: QueryError) -> BadRequest:

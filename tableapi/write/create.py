@@ -106,14 +106,8 @@ def _table_defaults(table: Table) -> TableDefaults:
     ]
     computed = [column for column in columns if defaults.depends_on_moment(column)]
     constants = {column: defaults.default_value(column, SAMPLE_MOMENT) for column in columns if column not in computed}
-    mandatory = [
-        column
-        for column in columns
-        if column.mandatory
-        and not table.is_system
-        and not table.is_record_number(column)
-        and not designed_records.defaults_to_number(table, column)
-    ]
+    generated = designed_records.generated_columns(table)
+    mandatory = [column for column in columns if column.mandatory and column not in generated and not table.is_system]
     return TableDefaults(constants, computed, mandatory)
 
 

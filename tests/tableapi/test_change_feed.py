@@ -147,6 +147,22 @@ def test_deletion_is_hidden_if_a_rule_needs_another_record(device: Table, alice:
     assert [entry.get("name") for entry in reader.read()] == ["parent"]
 
 
+def test_records_with_the_same_fields_are_all_returned(readable_device: Table, bob: User):
+    for _ in range(2):
+        create_device(api(bob), name="a")
+    assert FeedReader(bob).read(sysparm_fields="name") == [{"name": "a"}, {"name": "a"}]
+
+
+def test_deleted_record_of_a_child_table_with_an_inherited_rule_is_removed(device: Table, bob: User):
+    rule("read", "device", condition="rank<5")
+    table("phone", parent=device)
+    reader = FeedReader(bob)
+    sys_id = data_of(api(bob).post("phone", {"name": "a", "rank": 1}))[0]["sys_id"]
+    reader.read()
+    api(bob).delete(f"phone/{sys_id}")
+    assert reader.read() == [{"sys_id": sys_id, "removed": True}]
+
+
 def test_changes_of_unreadable_records_are_not_returned(device: Table, bob: User, alice: User):
     rule("read", "device", condition="rank<5")
     reader, admin = FeedReader(bob), api(alice)

@@ -3,12 +3,13 @@
 from urllib.parse import urlsplit
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.test import Client
 
 from accounts.models import User
 from system.models import DeletionLogEntry
 from tableapi.attached.comments import MENTION
-from tableapi.models import Comment, Rule, Table
+from tableapi.models import Comment, Rule, Table, validation
 from tests.tableapi.world import api, data_of, error_of, field, next_page_url, record, rule, table
 
 pytestmark = pytest.mark.django_db
@@ -92,7 +93,15 @@ def test_comments_are_not_exposed_as_a_table(lamp: str, alice: User):
     assert error_of(api(alice).post("sys_comment", {"text": "a"}))[:2] == (404, "table_not_found")
 
 
-def test_comments_cannot_be_read_through_a_reference(lamp: str, alice: User, bob: User):
+def test_columns_cannot_refer_to_comments(device: Table):
+    with pytest.raises(ValidationError, match="cannot refer to this table"):
+        field("device", "comment", target="sys_comment")
+
+
+def test_comments_cannot_be_read_through_an_earlier_reference(
+    lamp: str, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(validation, "HIDDEN_TABLES", frozenset())
     field("device", "comment", target="sys_comment")
     rule("read", "sys_comment")
     api(alice).post(f"device/{lamp}/comments", {"text": "a"})

@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts.models import NotificationChoice, User
 from tableapi import tasks
 from tableapi.changes import feed_statement
-from tableapi.models import Notification, NotificationPosition, Rule, Table
+from tableapi.models import Follower, Notification, NotificationPosition, Rule, Table
 from tableapi.notifications import change_scan, emails
 from tests.support.users import make_user
 from tests.tableapi.designs import query_rows
@@ -65,6 +65,14 @@ def test_assigned_user_is_notified_except_of_own_changes(lamp: str, alice: User,
 def test_assignment_in_a_hidden_column_does_not_notify(lamp: str, alice: User, bob: User):
     rule("read", "device", "assigned_user", roles=["itil"])
     api(alice).patch(f"device/{lamp}", {"assigned_user": bob.pk, "name": "Light"})
+    assert notifications_of(bob) == []
+
+    api(bob).put(f"device/{lamp}/followers/me")
+    assert notifications_of(bob) == []
+    Follower.objects.update(created_at=timezone.now() - timedelta(days=1))
+    (entry,) = notifications_of(bob)
+    assert (entry["reason"], entry["columns"]) == ("changed", ["name"])
+    NotificationChoice.objects.create(user=bob, reasons=["assigned"])
     assert notifications_of(bob) == []
 
 
