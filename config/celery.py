@@ -48,8 +48,8 @@ app.steps["worker"].add("config.scheduling.embedded_beat:BeatRestarter")
 @celeryd_after_setup.connect
 @worker_before_create_process.connect
 def share_memory(**_: Any) -> None:
-    """Before beat and other children are forked, exclude what is loaded from garbage collection, so that they keep
-    sharing its pages."""
+    """Freeze all loaded objects before beat and other children are forked: the garbage collector would write to their
+    pages, which the processes would then no longer share."""
     gc.collect()
     gc.freeze()
 

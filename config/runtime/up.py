@@ -123,7 +123,7 @@ def wait_for_web(supervisor: Supervisor, folder: DataFolder, web_report: socket.
             web_report.sendall(SERVERS_RUN)
         report = web_report.makefile(encoding="utf-8")
     state = ""
-    with suppress(OSError):  # it was killed before it read from the socket
+    with suppress(OSError):  # it ended before it read from the socket
         state = report.readline().strip()
     if state == "serving":
         # In a thread, because it takes a second and the other components can start.

@@ -56,6 +56,8 @@ class Parent:
     def __init__(self, environment: Environment, report_fd: int, listener_fd: int, old_pids: tuple[int, ...]) -> None:
         self.process_count = environment.web_processes
         self.report_fd = report_fd
+        if report_fd:
+            os.set_inheritable(report_fd, False)  # the supervisor reads until all processes have closed it
         self.listener_fd = listener_fd
         self.processes = {pid: WebProcess(pid, runs_old_code=True, is_serving=True) for pid in old_pids}
         self.retry_at = 0.0
@@ -212,4 +214,7 @@ def spawn(role: str, *descriptors: int) -> int:
     """Start a process that shares nothing but these descriptors."""
     for descriptor in descriptors:
         os.set_inheritable(descriptor, True)
-    return os.posix_spawn(sys.executable, command(role, *descriptors), ENVIRON, setsigmask=[])
+    pid = os.posix_spawn(sys.executable, command(role, *descriptors), ENVIRON, setsigmask=[])
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
+    return pid

@@ -50,7 +50,8 @@ def report_errors(report_fd: int) -> Iterator[None]:
 
 
 def run_parent(environment: Environment, report_fd: int = 0, listener_fd: int = 0, *old_pids: int) -> None:
-    """At startup, only `report_fd` is passed, a socket; after SIGHUP, the listener and the old processes instead."""
+    """At startup, only `report_fd` is passed, a socket that also tells when the servers run. After SIGHUP, the listener
+    and the old processes are passed instead."""
     if web_processes.HAS_FORK:
         with report_errors(report_fd):
             load_wsgi_module()

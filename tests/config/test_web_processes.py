@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -10,10 +11,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import psutil
 import pytest
 
+from config.runtime import web_processes
 from tests.config.deployment import copy_image
 from tests.config.stack import Stack, eventually
 
@@ -175,6 +179,18 @@ def test_second_sighup_during_a_rolling_restart_takes_effect_afterwards(running_
 
     eventually(lambda: response_text(running_stack) == "third")
     eventually(lambda: len(process_ids(running_stack)) == 2)
+
+
+def test_without_fork_only_the_process_that_needs_the_report_inherits_it(monkeypatch: pytest.MonkeyPatch):
+    """Otherwise the supervisor would wait for the end of the report, and never print the welcome text."""
+    report, web_end = socket.socketpair()
+    with report, web_end:
+        os.set_inheritable(web_end.fileno(), True)
+        parent = web_processes.Parent(cast(Any, SimpleNamespace(web_processes=1)), web_end.fileno(), 0, ())
+        assert not os.get_inheritable(parent.report_fd)
+        monkeypatch.setattr(web_processes, "command", lambda *_: [sys.executable, "-c", ""])
+        os.waitpid(web_processes.spawn("prepare", parent.report_fd), 0)
+        assert not os.get_inheritable(parent.report_fd)
 
 
 def test_without_fork_each_process_loads_the_application(running_stack: Stack, tmp_path: Path):
