@@ -55,5 +55,5 @@ def document_tile(request: HttpRequest) -> dashboard.Tile | None:
     warnings = [f"{totals.failed_count} failed."] if totals.failed_count else []
     if is_overdue:
         warnings.append(f"The oldest queued document has been waiting for {timesince(oldest_created_at)}.")
-    url = dashboard.Link("", "", "collections_app.Document").url + ("?state=failed" if totals.failed_count else "")
+    url = reverse("admin:collections_app_document_changelist") + ("?state=failed" if totals.failed_count else "")
     return dashboard.Tile("Documents", str(ready), caption, url, "folder_open", warnings=" ".join(warnings))

@@ -57,8 +57,8 @@ class Endpoints:
         )
 
     def risky_change_since(self, previous_endpoints: "Endpoints | None") -> str:
-        """Describe the change that an administrator must confirm; an empty string if there is none, or no previous
-        endpoints."""
+        """Describe the change that an administrator must confirm. Return an empty string if there is none, or if there
+        are no previous endpoints."""
         if previous_endpoints is None:
             return ""
         if self.issuer != previous_endpoints.issuer:

@@ -41,7 +41,8 @@ class OutboundResponse:
 
 
 def get(url: str, policy: Policy, *, headers: Mapping[str, str] | None = None) -> OutboundResponse:
-    """The response to a GET with any status except 3xx, or an `OutboundError`."""
+    """The response to a GET with any status except 3xx, or an `OutboundError`. The URL may have a query, so check a URL
+    that was entered with `check_url` first."""
     return _call("GET", url, policy, headers or {}, b"")
 
 
@@ -54,7 +55,6 @@ def post_form(
 
 
 def _call(method: str, raw_url: str, policy: Policy, headers: Mapping[str, str], body: bytes) -> OutboundResponse:
-    # Endpoints of a provider may have a query.
     url = check_url(raw_url, policy, allow_query=True)
     request = _build_request(method, url, headers, body)
     deadline = Deadline.after(policy.total_s)

@@ -2,6 +2,7 @@
 
 from django.http import HttpRequest
 from django.template.defaultfilters import pluralize
+from django.urls import reverse
 
 from system.admin_site import dashboard
 from tableapi.admin import columns, deferred_records, rules, set_on_change_rules, tables, views  # noqa: F401  (each registers its pages)
@@ -27,7 +28,5 @@ def table_tile(request: HttpRequest) -> dashboard.Tile | None:
     failed = DeferredRecord.objects.filter(state=DeferredRecord.State.FAILED).count()
     failed_text = f" {failed} deferred record{pluralize(failed, ' was,s were')} not created." if failed else ""
     caption = f"designed table{pluralize(table_count)}, {rule_count} access rule{pluralize(rule_count)}.{failed_text}"
-    model = "tableapi.DeferredRecord" if failed else "tableapi.Table"
-    return dashboard.Tile(
-        "Tables", str(table_count), caption, dashboard.Link("", "", model).url, "table", needs_attention=bool(failed)
-    )
+    url = reverse(f"admin:tableapi_{'deferredrecord' if failed else 'table'}_changelist")
+    return dashboard.Tile("Tables", str(table_count), caption, url, "table", needs_attention=bool(failed))

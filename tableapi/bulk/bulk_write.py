@@ -162,7 +162,7 @@ def _matching_rows(change: WriteRequest, bulk: BulkRequest, lock: str) -> list[t
     context = change.context
     product_records.lock_for_change(change.table)
     parsed_query = parse_query_text(bulk.query)
-    if not any(True for _ in parsed_query.shape.query.conditions()):
+    if next(parsed_query.shape.query.conditions(), None) is None:
         raise InvalidParameter("sysparm_query must contain a condition.", field="sysparm_query")
     plan = read_plan.plan_filter(context.view, change.table, parsed_query.shape.query)
     sys_id = plan.fields[0] if plan.fields else None

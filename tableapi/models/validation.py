@@ -15,13 +15,7 @@ from accounts.models import Role
 from system.records import custom_columns
 from tableapi.catalogue import definitions
 from tableapi.catalogue.column_types import COLUMN_TYPES
-from tableapi.catalogue.definitions import (
-    EXTENSIBLE_TABLES,
-    HIDDEN_TABLES,
-    NUMBER_COLUMN,
-    OWN_TABLE_COLUMN,
-    SYS_COLUMNS,
-)
+from tableapi.catalogue.definitions import EXTENSIBLE_TABLES, NUMBER_COLUMN, OWN_TABLE_COLUMN, SYS_COLUMNS
 from tableapi.ddl import schema_editor
 from tableapi.values import defaults
 
@@ -142,7 +136,7 @@ def _check_reference_table(column: Column) -> None:
         raise ValidationError({"reference_table": "Select the reference table."})
     if not column.column_type.has_target and column.reference_table_id is not None:
         raise ValidationError({"reference_table": "Only columns of type reference or list can have a reference table."})
-    if column.reference_table and column.reference_table.name in HIDDEN_TABLES:
+    if column.reference_table and column.reference_table.name in definitions.HIDDEN_TABLES:
         raise ValidationError({"reference_table": "Columns cannot refer to this table."})
 
 

@@ -103,12 +103,12 @@ def _detail(
         return None
     columns = logged_values.readable_columns(context.view, table)
     names = sorted(columns[key].name for key in keys if key in columns)
-    user = {"sys_updated_by": user_id} if any(column.name == "sys_updated_by" for column in columns.values()) else {}
+    extra = {"sys_updated_by": user_id} if any(column.name == "sys_updated_by" for column in columns.values()) else {}
     assigned_names = {columns[key].name for key in assigned_keys if key in columns}
     if row.reason == Reason.ASSIGNED and assigned_names.isdisjoint(properties.get(ASSIGNMENT_COLUMNS)):
         # The caller cannot read the column of the assignment. For a follower, this is a change like any other.
         followers = Follower.objects.filter(user=row.user_id, table_key=row.table_key, record_id=row.record_id)
         was_following = followers.filter(created_at__lte=row.created_at).exists()
-        user["reason"] = Reason.CHANGED
+        extra["reason"] = Reason.CHANGED
         names = names if was_following and Reason.CHANGED in NotificationChoice.of(row.user).reasons else []
-    return {"columns": names, **user} if names else None
+    return {"columns": names, **extra} if names else None

@@ -116,12 +116,12 @@ def _add_defaults(
 ) -> None:
     """Add the defaults of columns that were not sent, and errors for mandatory columns that are still empty."""
     context, table = change.context, change.table
-    known = context.view.cached(("defaults", table.name), lambda: _table_defaults(table))
-    computed = {column: defaults.default_value(column, context.moment) for column in known.computed}
-    for column, value in (known.constants | computed).items():
+    table_defaults = context.view.cached(("defaults", table.name), lambda: _table_defaults(table))
+    computed = {column: defaults.default_value(column, context.moment) for column in table_defaults.computed}
+    for column, value in (table_defaults.constants | computed).items():
         if value is not None and column not in sent_values:
             values[column] = value
-    for column in known.mandatory:
+    for column in table_defaults.mandatory:
         if column in values or column not in sent_values:  # otherwise its error was already reported
             with column_errors.collecting_errors(errors):
                 column_errors.check_mandatory(change, column, values.get(column))

@@ -9,7 +9,8 @@ from django.test import Client
 from accounts.models import User
 from system.models import DeletionLogEntry
 from tableapi.attached.comments import MENTION
-from tableapi.models import Comment, Rule, Table, validation
+from tableapi.catalogue import definitions
+from tableapi.models import Comment, Rule, Table
 from tests.tableapi.world import api, data_of, error_of, field, next_page_url, record, rule, table
 
 pytestmark = pytest.mark.django_db
@@ -101,7 +102,7 @@ def test_columns_cannot_refer_to_comments(device: Table):
 def test_comments_cannot_be_read_through_an_earlier_reference(
     lamp: str, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(validation, "HIDDEN_TABLES", frozenset())
+    monkeypatch.setattr(definitions, "HIDDEN_TABLES", frozenset())
     field("device", "comment", target="sys_comment")
     rule("read", "sys_comment")
     api(alice).post(f"device/{lamp}/comments", {"text": "a"})

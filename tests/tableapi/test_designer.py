@@ -139,7 +139,7 @@ class TestTables:
         assert "product table" in refusal_of(lambda: make_column(user_table, "shoe_size"))
         assert change_record(Table.objects.get(name="user"), label="Person").refreshed().label == "Person"
 
-    def test_only_labels_of_system_columns_can_be_changed(self):
+    def test_only_labels_of_product_columns_can_be_changed(self):
         column = Column.objects.get(table__name="user", name="email")
 
         for values in ({"mandatory": True}, {"type": "text"}, {"is_indexed": True}, {"name": "mail"}):

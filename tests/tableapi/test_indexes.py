@@ -30,8 +30,8 @@ def color_column(index_build_requests: list[bool]) -> Column:
     """A column that was marked as indexed when its table already had records."""
     index_builder.build_indexes()
     table = make_table("device")
-    column = make_column(table, "colour")
-    insert_row("device", colour="red")
+    column = make_column(table, "color")
+    insert_row("device", color="red")
     column.is_indexed = True
     saving.save_column(column)
     return column
@@ -106,7 +106,7 @@ def test_only_one_worker_builds_indexes(color_column: Column):
 
 def test_failed_index_does_not_block_others(color_column: Column):
     shape_column = make_column(color_column.table, "shape", is_indexed=True)
-    query_rows("ALTER TABLE records.device DROP COLUMN colour")  # as if the column had just been dropped
+    query_rows("ALTER TABLE records.device DROP COLUMN color")  # as if the column had just been dropped
 
     assert {f"I{shape_column.pk}", f"W{shape_column.pk}"} <= set(index_builder.build_indexes())
 
@@ -114,7 +114,7 @@ def test_failed_index_does_not_block_others(color_column: Column):
 def test_design_works_without_the_broker(unavailable_broker: list[str]):
     table = make_table("device")
     insert_row("device")
-    make_column(table, "colour", is_indexed=True)
+    make_column(table, "color", is_indexed=True)
 
     assert Table.objects.get(name="device").columns.count() == 1
     assert schema_editor.has_records(table)

@@ -270,7 +270,7 @@ class TestTimeouts:
                 assert error_of(response) == (503, "unavailable", None) and "Retry-After" in response
         assert len(data_of(api(bob).get("device"))) == 1
 
-    def test_locked_system_record_is_503(self, alice: User, bob: User):  # B49
+    def test_locked_product_record_is_503(self, alice: User, bob: User):  # B49
         caller = api(alice, credential="key")
         with held_lock('SELECT FROM "user" WHERE sys_id = %s FOR UPDATE', bob.pk), short_timeout("lock_timeout"):
             assert error_of(caller.patch(f"user/{bob.pk}", {"first_name": "b"})) == (503, "unavailable", None)

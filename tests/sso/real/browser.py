@@ -23,7 +23,7 @@ class Browser:
         assert response.status_code == 302, response.content
         return str(response["Location"])
 
-    def follow_callback(self, url: str) -> Any:
+    def follow_redirect(self, url: str) -> Any:
         parsed_url = urlsplit(url)
         assert parsed_url.netloc == "testserver", url
         if not parsed_url.fragment:
@@ -34,13 +34,13 @@ class Browser:
         return self.client.post(parsed_url.path, form, headers=HTML_HEADERS)
 
     def sign_in(self, login: str, **parameters: str) -> Any:
-        return self.follow_callback(self.visitor.sign_in(self.start(**parameters), login))
+        return self.follow_redirect(self.visitor.sign_in(self.start(**parameters), login))
 
     def sign_out(self) -> Any:
         """Signs out of product and provider; returns the response after the redirect back to the product."""
         page = self.client.post("/logout/", headers=HTML_HEADERS)
         assert page.status_code == 200, page
-        return self.follow_callback(self.visitor.sign_out(page.context["url"], dict(page.context["fields"])))
+        return self.follow_redirect(self.visitor.sign_out(page.context["url"], dict(page.context["fields"])))
 
     @property
     def login(self) -> str | None:

@@ -80,7 +80,7 @@ def test_a_user_signs_in_through_the_fragment(make_real_connection: Any, browser
 
     assert dict(parse_qsl(urlsplit(authorization_url).query))["response_type"] == response_type
     assert urlsplit(callback_url).query == "" and "id_token" in dict(parse_qsl(urlsplit(callback_url).fragment))
-    assert browser.follow_callback(callback_url).status_code == 302 and browser.login == "anna"
+    assert browser.follow_redirect(callback_url).status_code == 302 and browser.login == "anna"
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -94,7 +94,7 @@ def test_a_known_user_signs_in_again_without_a_password(make_real_connection: An
     make_real_connection()
     browser.sign_in("anna")
     browser.client = Client()
-    response = browser.follow_callback(browser.visitor.follow(browser.start())[0])
+    response = browser.follow_redirect(browser.visitor.follow(browser.start())[0])
 
     assert response.status_code == 302 and browser.login == "anna"
     assert User.objects.filter(email="anna@example.com").count() == 1
@@ -149,7 +149,7 @@ def test_a_sign_in_works_if_keys_are_rotated_during_it(
     callback_url = other_browser.visitor.sign_in(other_browser.start(), "anna")
     real_provider.rotate("main", overlap=False)
 
-    assert other_browser.follow_callback(callback_url).status_code == 302 and other_browser.login == "anna"
+    assert other_browser.follow_redirect(callback_url).status_code == 302 and other_browser.login == "anna"
 
 
 @pytest.mark.parametrize("realm", ["main", "undiscovered", "plain"])
@@ -200,8 +200,8 @@ def test_the_client_secret_must_be_correct(make_real_connection: Any, browser: B
 def test_a_code_is_accepted_once(make_real_connection: Any, browser: Browser):  # A18
     make_real_connection()
     callback_url = browser.visitor.sign_in(browser.start(), "anna")
-    browser.follow_callback(callback_url)
-    response = browser.follow_callback(callback_url)
+    browser.follow_redirect(callback_url)
+    response = browser.follow_redirect(callback_url)
 
     assert (response.status_code, refusal_code(response)) == (400, "state_unknown") and browser.login == "anna"
 
@@ -215,7 +215,7 @@ def test_an_unavailable_provider_is_reported_and_passwords_still_work(
         browser = Browser(stopping_provider)
         assert setting.issuer
         callback_url = browser.visitor.sign_in(browser.start(), "anna")
-    response = browser.follow_callback(callback_url)
+    response = browser.follow_redirect(callback_url)
 
     assert (response.status_code, refusal_code(response)) == (503, "provider_unavailable") and browser.login is None
     assert b'type="password"' in browser.client.get("/login/?local=1").content
