@@ -57,7 +57,7 @@ class ColumnType:
     is_sortable: bool = True
     # SQL for the value in a response, for that value as JSON (of type json or text), and for its display value.
     value_sql: str = "{}"
-    json_sql: str = "to_json({})"
+    json_sql: str = "to_json({})::text"
     display_format: DisplayFormat | None = None
     # JSON Schema of the value in a response, and in a body where that differs.
     schema: JsonSchema

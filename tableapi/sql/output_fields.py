@@ -22,15 +22,21 @@ class OutputStyle(NamedTuple):
     escapes_formulas: bool = True
 
 
-def field_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, alias: TableAlias) -> str:
-    """Return an SQL expression for a field as JSON text. `alias` is the table of the record at the end of its path."""
+def member_sql(
+    builder: StatementBuilder, style: OutputStyle, output: OutputField, alias: TableAlias, prefix: str
+) -> str:
+    """Return an SQL expression for a field as JSON text after a prefix. `alias` is the table of the record at the end
+    of its path. Measured: a prefix in its own argument of `concat` takes longer."""
     column = output.path.column
     value = predicates.guarded_value(builder, output.path.guard, alias, stored_sql(style, column, alias))
     if style.mode == DisplayMode.VALUE and column.column_type.is_reference and style.with_links:
-        return f"CASE WHEN {value} <> '' THEN {_link_object_sql(builder, column, value)} ELSE 'null' END"
+        link_object = _link_object_sql(builder, column, value, prefix)
+        return f"CASE WHEN {value} <> '' THEN {link_object} ELSE {literal(f'{prefix}null')} END"
     if style.mode == DisplayMode.VALUE and not column.column_type.has_target:
-        return value_json_sql(column, value)
-    return f"coalesce(to_json({_json_sql(builder, style, output, value)}), 'null')"
+        json = column.column_type.json_sql.format(_value_sql(column, value))
+    else:
+        json = f"to_json({_json_sql(builder, style, output, value)})::text"
+    return f"coalesce({literal(prefix)} || {json}, {literal(f'{prefix}null')})"
 
 
 def _json_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField, value: str) -> str:
@@ -96,9 +102,9 @@ def _reference_sql(builder: StatementBuilder, style: OutputStyle, output: Output
     return json_object if style.mode == DisplayMode.BOTH else f"CASE WHEN {stored_sql} <> '' THEN {json_object} END"
 
 
-def _link_object_sql(builder: StatementBuilder, column: Column, stored_sql: str) -> str:
+def _link_object_sql(builder: StatementBuilder, column: Column, stored_sql: str, prefix: str = "") -> str:
     """Return id and link as JSON text. Ids need no escaping. Measured: json_build_object takes three times as long."""
-    start, middle = literal('{"value":"'), builder.link_parameter(column.reference or "")
+    start, middle = literal(f'{prefix}{{"value":"'), builder.link_parameter(column.reference or "")
     return f"({start} || {stored_sql} || {middle} || {stored_sql} || '\"}}')"
 
 

@@ -72,8 +72,8 @@ def responses_show_every_column(stack: ExitStack) -> None:
 
 @leak("B07")
 def responses_ignore_the_guard_of_a_column(stack: ExitStack) -> None:
-    replace_function(stack, output_fields, "field_sql", lambda original, builder, style, output, alias: original(
-        builder, style, replace(output, path=without_guard(output.path)), alias))  # fmt: skip
+    replace_function(stack, output_fields, "member_sql", lambda original, builder, style, output, *arguments: original(
+        builder, style, replace(output, path=without_guard(output.path)), *arguments))  # fmt: skip
 
 
 @leak("B09")

@@ -16,6 +16,7 @@ from tableapi.query import read_plan
 from tableapi.query.expressions import ALWAYS, AnyOf, ResolvedPath
 from tableapi.read import cursors, pipeline
 from tableapi.sql import output_fields, select
+from tableapi.sql.statement_builder import literal
 from tableapi.write import current_record
 from tests.tableapi.noninterference.leaks.switch import leak, replace_function, row_count
 
@@ -92,12 +93,13 @@ def hidden_records_have_a_display_value(stack: ExitStack) -> None:
 
 @leak("B11")
 def link_is_shown_only_for_an_existing_record(stack: ExitStack) -> None:
-    def link_existing_record(original: Any, builder: Any, column: Any, stored_sql: str) -> str:
-        link_sql = str(original(builder, column, stored_sql))
+    def link_existing_record(original: Any, builder: Any, column: Any, stored_sql: str, *prefix: str) -> str:
+        link_sql = str(original(builder, column, stored_sql, *prefix))
         if column.is_sys:
             return link_sql
         exists_sql = f"EXISTS (SELECT FROM records.{column.reference} WHERE sys_id = {stored_sql})"
-        return f"CASE WHEN {exists_sql} THEN {link_sql} END"
+        null_sql = literal("".join(prefix) + "null")
+        return f"CASE WHEN {exists_sql} THEN {link_sql} ELSE {null_sql} END"
 
     replace_function(stack, output_fields, "_link_object_sql", link_existing_record)
 
