@@ -47,6 +47,10 @@ class State(models.Model):
                 cls.objects.create(pk=cls.ROW_ID, version=NextVersion())
 
 
+def unique(name: str, message: str, *fields: str) -> models.UniqueConstraint:
+    return models.UniqueConstraint(fields=fields, name=name, violation_error_message=message)
+
+
 class CatalogueRecord(Record):
     """Base of the catalogue's records. `tableapi.design.saving` saves them and changes the database accordingly."""
 

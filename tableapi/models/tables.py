@@ -10,7 +10,7 @@ from tableapi.catalogue import column_types
 from tableapi.catalogue.column_type import ColumnType
 from tableapi.catalogue.column_types import COLUMN_TYPES
 from tableapi.models import validation
-from tableapi.models.catalogue_version import CatalogueRecord
+from tableapi.models.catalogue_version import CatalogueRecord, unique
 
 MAX_NAME_LENGTH = 63
 validate_name = RegexValidator(
@@ -95,13 +95,7 @@ class Column(CatalogueRecord):
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_db_column"
         ordering = ["table", "sys_id"]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["table", "name"],
-                name="column_once",
-                violation_error_message="The table already has a column with this name.",
-            )
-        ]
+        constraints = [unique("column_once", "The table already has a column with this name.", "table", "name")]
 
     def __str__(self) -> str:
         return f"{self.table.name}.{self.name}"
@@ -143,13 +137,7 @@ class Choice(CatalogueRecord):
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_choice"
         ordering = ["position", "sys_id"]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["column", "value"],
-                name="choice_once",
-                violation_error_message="Each value must be unique within the column.",
-            )
-        ]
+        constraints = [unique("choice_once", "Each value must be unique within the column.", "column", "value")]
 
     def __str__(self) -> str:
         return self.label

@@ -3,7 +3,7 @@
 from django.db import models
 
 from system.records.history import history_field
-from tableapi.models.catalogue_version import CatalogueRecord
+from tableapi.models.catalogue_version import CatalogueRecord, unique
 from tableapi.models.tables import Table
 
 
@@ -18,13 +18,7 @@ class View(CatalogueRecord):
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_ui_view"
         ordering = ["table", "name"]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["table", "name"],
-                name="view_once",
-                violation_error_message="The table already has a view with this name.",
-            )
-        ]
+        constraints = [unique("view_once", "The table already has a view with this name.", "table", "name")]
 
     def __str__(self) -> str:
         return f"{self.table.name}: {self.name}"
@@ -47,13 +41,7 @@ class ViewColumn(CatalogueRecord):
     class Meta(CatalogueRecord.Meta):
         db_table = "sys_ui_view_column"
         ordering = ["position", "sys_id"]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["view", "path"],
-                name="view_column_once",
-                violation_error_message="Each path can occur only once in a view.",
-            )
-        ]
+        constraints = [unique("view_column_once", "Each path can occur only once in a view.", "view", "path")]
 
     def __str__(self) -> str:
         return self.path
