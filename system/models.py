@@ -90,6 +90,7 @@ class Change(models.Model):
         CREATE = "create", "created"
         UPDATE = "update", "changed"
         DELETE = "delete", "deleted"
+        CLEAR = "clear", "cleared"  # a reference, because its record was deleted
 
     id = models.BigIntegerField(primary_key=True)
     at = models.DateTimeField()

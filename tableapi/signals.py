@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import SET_NULL, QuerySet
 from django.db.models.signals import post_delete, post_save, pre_delete
 
 from accounts.models import Role
@@ -29,7 +29,9 @@ def clear_references(sender: type[Record], instance: Record, origin: Any = None,
     if table is not None and table.is_system:
         instance.custom_values = custom_columns.payload(table, instance.sys_id)
         instance.logged_custom_values = custom_columns.logged_values(table, instance.sys_id)
-        instance.emptied_references = references.clear_references(catalogue, table, instance.sys_id)
+        relations = [relation for relation in sender._meta.related_objects if relation.on_delete is SET_NULL]
+        columns = {(relation.related_model._meta.db_table, relation.field.column) for relation in relations}
+        instance.emptied_references = references.clear_references(catalogue, table, instance.sys_id, columns)
 
 
 def keep_attached_rows(sender: Any, instance: DeletionLogEntry, **_: Any) -> None:

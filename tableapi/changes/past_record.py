@@ -76,9 +76,8 @@ def became_unreadable_sql(builder: StatementBuilder, view: CallerView, table: Ta
         readable_after, known_after = readable_in(lambda column: _image_sql(stored, column, change, ">"))
     except UnknownValue:
         return f"({deleted})", ""
-    hidden = " AND ".join(
-        [f"{change}.operation = 'update'", readable_before, f"NOT {readable_after}", *known_before, *known_after]
-    )
+    is_update = f"{change}.operation IN ('update', 'clear')"
+    hidden = " AND ".join([is_update, readable_before, f"NOT {readable_after}", *known_before, *known_after])
     return f"({deleted} OR {hidden})", f" LEFT JOIN {stored.join_sql()} ON {stored.sys_id()} = {change}.record_id"
 
 

@@ -72,7 +72,7 @@ CREATE_NOTIFICATIONS = f"""
         UNION ALL
         SELECT f.user_id, 4, 'changed', c.id, c.root, c.record_id, NULL
         FROM change c JOIN public.sys_follower f ON f.record_id = c.record_id AND f.table_key = c.root
-        WHERE c.operation = 'update' AND c.new_values <> c.old_values
+        WHERE c.operation IN ('update', 'clear') AND c.new_values <> c.old_values
     ), inserted AS (
         INSERT INTO public.sys_notification
             (user_id, change_id, reason, table_key, record_id, comment_id, created_at, email_at, email_attempts)

@@ -26,7 +26,7 @@ NEW_VALUES = reference("schemas", "NewValues")
 
 HISTORY_ENTRY = object_of(
     {
-        "operation": {"enum": ["create", "update"]},
+        "operation": {"enum": ["create", "update", "clear"]},
         "sys_version": INTEGER,
         "sys_updated_at": TEXT,
         "sys_updated_by": TEXT_OR_NULL,

@@ -1,19 +1,20 @@
 """Checks references, and clears them when a record is deleted. References in mandatory columns prevent the deletion."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import islice
 from typing import Any
 
 from system.database_statements import run_named_sql
 from system.encoded_query import QueryError
 from system.errors import MAX_ERRORS, BadRequest, Conflict
+from system.records import acting_user
 from tableapi.catalogue.definitions import Catalogue, Column, Table
 from tableapi.database import statement_runner
 from tableapi.query import read_plan
 from tableapi.query.parsed_query import parse_query_text
 from tableapi.read.context import ReadContext
-from tableapi.sql import select
-from tableapi.sql.statement_builder import custom_identifier, quote, table_identifier
+from tableapi.sql import change_rows, select
+from tableapi.sql.statement_builder import custom_identifier, literal, quote, table_identifier
 
 
 class StillReferenced(Conflict):
@@ -27,25 +28,28 @@ class StillReferenced(Conflict):
         self.locations = tuple(dict.fromkeys(locations))
 
 
-def clear_references(catalogue: Catalogue, table: Table, sys_id: str) -> int:
-    """Clear the references to a record before it is deleted. Returns their number."""
-    # Models of product tables handle their own references.
-    columns = [
-        column
-        for column in catalogue.referring_columns(table)
-        if column.is_custom or not catalogue.tables[column.owner].is_system
-    ]
-    blocking = [column for column in columns if column.mandatory and _blocks_deletion(catalogue, table, column, sys_id)]
+def clear_references(
+    catalogue: Catalogue, table: Table, sys_id: str, model_columns: Container[tuple[str, str | None]] = ()
+) -> int:
+    """Clear and log the references to a record before it is deleted. Returns their number. Of the product tables' own
+    columns, these are the model columns, which Django would clear without logging this."""
+    count = 0
+    blocking = []
+    # Each column has the same statements with and without references, so that the time of a deletion reveals none.
+    for column in catalogue.referring_columns(table):
+        is_of_model = catalogue.tables[column.owner].is_system and not column.is_custom
+        if is_of_model and (column.owner, column.database_name) not in model_columns:
+            continue
+        if column.mandatory and not column.column_type.is_list:
+            sql = f"SELECT EXISTS (SELECT FROM {_referring_rows(catalogue, table, column)})"
+            ((is_blocking,),) = run_named_sql(sql, {"id": sys_id}).rows()
+        else:
+            cleared_count, is_emptied = _clear(catalogue, table, column, sys_id)
+            count += cleared_count
+            is_blocking = column.mandatory and is_emptied
+        blocking += [column] * is_blocking
     if blocking:
         raise StillReferenced((column.owner, column.name) for column in blocking)
-    count = _count_references(catalogue, table, columns, sys_id)
-    emptied_columns = []
-    for column in columns:
-        list_count, is_emptied = _remove_from_lists(catalogue, column, sys_id)
-        count += list_count
-        emptied_columns += [column] * is_emptied
-    if emptied_columns:  # a concurrent write removed the other items of a list
-        raise StillReferenced((column.owner, column.name) for column in emptied_columns)
     return count
 
 
@@ -53,44 +57,40 @@ def _storage(catalogue: Catalogue, column: Column) -> str:
     return custom_identifier(column.owner) if column.is_custom else table_identifier(catalogue.tables[column.owner])
 
 
-def _count_references(catalogue: Catalogue, table: Table, columns: Iterable[Column], sys_id: str) -> int:
-    """Count the foreign keys that PostgreSQL will set to NULL."""
-    counts = [
-        f"(SELECT count(*) FROM {_storage(catalogue, column)} "
-        f"WHERE {'sys_id <> %(id)s AND ' * (column.owner in table.lineage)}{quote(column.database_name)} = %(id)s)"
-        for column in columns
-        if not column.column_type.is_list
-    ]
-    if not counts:
-        return 0
-    ((count,),) = run_named_sql(f"SELECT {' + '.join(counts)}", {"id": sys_id}).rows()
-    return int(count)
-
-
-def _blocks_deletion(catalogue: Catalogue, table: Table, column: Column, sys_id: str) -> bool:
-    name = quote(column.database_name)
-    # A record that only refers to itself can be deleted.
+def _referring_rows(catalogue: Catalogue, table: Table, column: Column) -> str:
+    """The rows that refer to the record. A record that only refers to itself can be deleted."""
     other_records = "sys_id <> %(id)s AND " if column.owner in table.lineage else ""
-    refers = f"{name} = ARRAY[%(id)s]::varchar[]" if column.column_type.is_list else f"{name} = %(id)s"
-    sql = f"SELECT EXISTS (SELECT FROM {_storage(catalogue, column)} WHERE {other_records}{refers})"
-    ((is_referenced,),) = run_named_sql(sql, {"id": sys_id}).rows()
-    return bool(is_referenced)
+    operator = "&& ARRAY[%(id)s]::varchar[]" if column.column_type.is_list else "= %(id)s"
+    return f"{_storage(catalogue, column)} WHERE {other_records}{quote(column.database_name)} {operator}"
 
 
-def _remove_from_lists(catalogue: Catalogue, column: Column, sys_id: str) -> tuple[int, bool]:
-    """Remove the id from a list column. Returns the number of changed lists, and whether a mandatory one became empty.
+def _clear(catalogue: Catalogue, table: Table, column: Column, sys_id: str) -> tuple[int, bool]:
+    """Remove the id from a column. Returns the number of changed records, and whether a list became empty.
 
-    Foreign keys clear plain references. The version of a record that loses a reference does not change, because that
-    would reveal the reference to callers who can read the record but not this column."""
-    if not column.column_type.is_list:
-        return 0, False
-    name = quote(column.database_name)
-    rows = run_named_sql(
-        f"UPDATE {_storage(catalogue, column)} SET {name} = array_remove({name}, %(id)s::varchar) "
-        f"WHERE {name} && ARRAY[%(id)s]::varchar[] RETURNING sys_id <> %(id)s AND cardinality({name}) = 0",
-        {"id": sys_id},
-    ).rows()
-    return len(rows), column.mandatory and any(is_empty for (is_empty,) in rows)
+    The version of a record that loses a reference does not change, because that would reveal the reference to callers
+    who can read the record but not this column. Likewise, the feed returns this change only to those who can."""
+    name, owner = quote(column.database_name), catalogue.tables[column.owner]
+    new = f"array_remove(t.{name}, %(id)s::varchar)" if column.column_type.is_list else "NULL"
+    root = table_identifier(catalogue.tables[owner.lineage[-1]])
+    table_key = literal(owner.name) if owner.is_system else "root.sys_db_table_id"
+    key = literal(column.database_name if owner.is_system and not column.is_custom else change_rows.column_key(column))
+    record = f"SELECT root.sys_id, root.sys_version, {table_key} AS sys_db_table_id, cleared.old, cleared.new"
+    change = change_rows.change_sql(
+        "clear",
+        record="r",
+        user="%(user)s",
+        old=f"jsonb_build_object({key}, r.old)",
+        new=f"jsonb_strip_nulls(jsonb_build_object({key}, r.new))",
+        source=f"({record} FROM cleared JOIN {root} root USING (sys_id)) r",
+    )
+    sql = (
+        f"WITH stored AS (SELECT sys_id, {name} AS old FROM {_referring_rows(catalogue, table, column)} "
+        f"FOR NO KEY UPDATE), cleared AS (UPDATE {_storage(catalogue, column)} t SET {name} = {new} FROM stored "
+        f"WHERE t.sys_id = stored.sys_id RETURNING t.sys_id, stored.old, t.{name} AS new), logged AS ({change}) "
+        "SELECT count(*), coalesce(bool_or(new = '{}'), FALSE) FROM cleared"
+    )
+    ((count, is_emptied),) = run_named_sql(sql, {"id": sys_id, "user": acting_user.current()}).rows()
+    return int(count), bool(is_emptied)
 
 
 def error_for_caller(context: ReadContext, error: StillReferenced, sys_id: str) -> StillReferenced:

@@ -126,6 +126,27 @@ def test_record_that_became_unreadable_is_returned_like_a_deleted_one(device: Ta
     assert reader.read() == [{"sys_id": hidden_id, "removed": True}, {"sys_id": deleted_id, "removed": True}]
 
 
+def test_cleared_reference_is_told_to_callers_who_can_read_it(readable_device: Table, bob: User):
+    field("device", "part_of", target="device")
+    field("device", "parts", "list", target="device")
+    rule("read", "device", "parts", roles=["itil"])
+    reader, caller = FeedReader(bob), api(bob)
+    lamp, table_lamp = create_device(caller, name="a"), create_device(caller, name="b")
+    bulb, cable = create_device(caller, name="c", part_of=table_lamp), create_device(caller, name="d")
+    query_rows("UPDATE records.device SET parts = ARRAY[%s] WHERE sys_id = %s", lamp, cable)
+    reader.read()
+    caller.patch(f"device/{cable}", {"name": "e"})
+    caller.delete(f"device/{lamp}")
+    assert [entry.get("name", entry["sys_id"]) for entry in reader.read()] == ["e", lamp]
+    assert reader.read() == []
+    caller.delete(f"device/{table_lamp}")
+    assert [(entry["sys_id"], entry.get("part_of")) for entry in reader.read()] == [(bulb, None), (table_lamp, None)]
+    newest = history_of(bob, bulb)[0]
+    assert (newest["operation"], newest["sys_version"]) == ("clear", 0)
+    assert newest["fields"] == {"part_of": {"old": table_lamp, "new": None}}
+    assert [entry["operation"] for entry in history_of(bob, cable)] == ["update", "create"]
+
+
 def test_record_that_was_hidden_twice_is_removed_once(device: Table, alice: User, bob: User):
     rule("read", "device", condition="rank<5")
     reader = FeedReader(bob)

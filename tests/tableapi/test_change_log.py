@@ -161,6 +161,35 @@ def test_saving_some_columns_of_a_product_record_logs_only_these(db: Any):
     assert (change.old_values, change.new_values) == ({"active": True}, {"active": False})
 
 
+def test_references_that_a_deletion_clears_are_logged(device: Table, alice: User, bob: User):
+    table("laptop", parent="device")
+    field("laptop", "slots", "list", target="device")
+    lamp, other_lamp = create_device(bob, name="Lamp"), create_device(bob, name="Other")
+    laptop = record("laptop", other=lamp, slots=[other_lamp, lamp])
+    query_rows("UPDATE records.device SET other = sys_id WHERE sys_id = %s", lamp)  # a self-reference, not cleared
+    api(bob).delete(f"device/{lamp}")
+    slots_id, other_id = Column.objects.get(name="slots").pk, Column.objects.get(name="other").pk
+    changes = {next(iter(change.old_values)): change for change in changes_of(laptop) if change.operation == "clear"}
+    assert {(change.changed_by, change.version) for change in changes.values()} == {(bob.pk, 0)}
+    assert (changes[other_id].old_values, changes[other_id].new_values) == ({other_id: lamp}, {})
+    assert changes[slots_id].old_values == {slots_id: [other_lamp, lamp]}
+    assert changes[slots_id].new_values == {slots_id: [other_lamp]}
+    assert {change.table_key for change in changes_of(laptop)} == {Table.objects.get(name="laptop").pk}
+    assert [change.operation for change in changes_of(lamp)] == ["create", "delete"]
+
+
+def test_references_of_product_records_that_a_deletion_clears_are_logged(alice: User, bob: User):
+    custom_column = field("user", "x_firm", target="company")
+    company = data_of(api(alice).post("company", {"name": "One"}))[0]["sys_id"]
+    api(alice).patch(f"user/{bob.pk}", {"company": company, "x_firm": company})
+    assert api(alice).delete(f"company/{company}").status_code == 200
+    changes = [change for change in changes_of(bob.pk) if change.operation == "clear"]
+    assert {(change.table_key, change.changed_by, change.version) for change in changes} == {("user", alice.pk, 1)}
+    old_values = {name: value for change in changes for name, value in change.old_values.items()}
+    assert old_values == {"company_id": company, custom_column.pk: company}
+    assert User.objects.get(pk=bob.pk).company is None
+
+
 def test_write_does_not_lock_a_hidden_record(device: Table, bob: User):
     """Otherwise, a request for a record that another writer has locked would take longer than for a missing one."""
     table("box")

@@ -181,8 +181,7 @@ def find_update_faults(
 def find_deletion_faults(
     pair: Pair, deleted_ids: set[str], record_before: TableRow, record_after: TableRow
 ) -> Iterator[str]:
-    """Yield changes other than the removal of the deleted record from lists. These databases have no foreign keys that
-    would clear references."""
+    """Yield changes other than the removal of references to the deleted record."""
     (table, old_row), (_, new_row) = record_before, record_after
     for name, column in pair.catalogue.tables[table].columns.items():
         if name not in ALWAYS_CHANGED and new_row[name] != without_deleted_ids(column, old_row[name], deleted_ids):
@@ -190,8 +189,6 @@ def find_deletion_faults(
 
 
 def without_deleted_ids(column: Column, value: Any, deleted_ids: set[str]) -> Any:
-    return (
-        [sys_id for sys_id in value if sys_id not in deleted_ids]
-        if column.type == "list" and value is not None
-        else value
-    )
+    if column.type == "list" and value is not None:
+        return [sys_id for sys_id in value if sys_id not in deleted_ids]
+    return None if column.type == "reference" and not column.is_sys and value in deleted_ids else value
