@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import transaction
 
-from system.errors import InvalidParameter
+from system.errors import InvalidParameter, PreconditionFailed
 from tableapi.access.caller_view import CallerView
 from tableapi.catalogue.definitions import Column, Table
 from tableapi.database import statement_runner
@@ -35,6 +35,8 @@ def upsert(change: WriteRequest, key: str) -> tuple[WriteResult, bool]:
                 sys_id = _lock_matching_record(change, column, value)
                 if sys_id is not None:
                     return update.update(change, sys_id, replaces=False), False
+                if change.is_current is not None:
+                    raise PreconditionFailed  # If-Match needs a record
                 return create.create(change), True
         except Duplicate as error:
             # The duplicate was created concurrently, or the caller cannot read it.

@@ -54,6 +54,7 @@ def _entry(
     return Operation(operation_id, summary, success, parameters, error_types, body)
 
 
+RESTORE_PATH = "/rest/v1/restore/{entry}"  # for administrators only
 OPERATIONS: dict[tuple[str, str], Operation] = {
     ("post", "/rest/v1/bulk/{tableName}"): _write(
         "bulk_create",
@@ -108,9 +109,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("patch", "/rest/v1/notifications/{entry}"): _entry(
         "notifications_mark", "Mark a notification as read or unread", "Notification", MARK
     ),
-    ("post", "/rest/v1/restore/{entry}"): _entry(
-        "record_restore", "Restore a deleted record", "Restored", status="201"
-    ),
+    ("post", RESTORE_PATH): _entry("record_restore", "Restore a deleted record", "Restored", status="201"),
 }
 # drf-spectacular skips the views of these paths.
 PATH_PREFIXES = tuple(path.partition("{")[0] for _, path in OPERATIONS)

@@ -5,6 +5,7 @@ from typing import Any
 
 from rest_framework.request import Request
 
+from accounts.roles import ADMIN
 from system.openapi import Object, array_of, reference
 from tableapi.access.caller_view import CallerView, view_for
 from tableapi.catalogue.definitions import CREATE, DELETE, WRITE, Column, Table
@@ -15,7 +16,7 @@ from tableapi.write.current_record import may_import_ids
 
 from .column_schemas import IMPORTED_ID_SCHEMA, request_schema, response_schema
 from .components import PARAMETERS, RESPONSE_HEADERS
-from .fixed_paths import OPERATIONS, PATH_PREFIXES
+from .fixed_paths import OPERATIONS, PATH_PREFIXES, RESTORE_PATH
 from .operations import TABLE_NAME, paths_of
 from .paths import TableDescription, table_paths
 from .schemas import SCHEMAS, envelope_of
@@ -38,6 +39,8 @@ def add_tables(result: Object, request: Request | None = None, **_: Any) -> Obje
         visible_paths, visible_schemas = view.cached("openapi", lambda: describe_visible_tables(view))
         paths |= visible_paths
         schemas |= visible_schemas
+    if ADMIN not in getattr(user, "role_names", ()):
+        del paths[RESTORE_PATH]
     result["paths"] = {**result["paths"], **paths}
     components["schemas"] = {**components.get("schemas", {}), **schemas}
     return result

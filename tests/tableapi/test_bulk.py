@@ -264,6 +264,14 @@ def test_upsert_creates_and_then_changes_a_record(part: Table, bob: User):
     assert query_rows("SELECT name, code, quantity FROM records.part") == [("a", "X1", 4)]
 
 
+def test_upsert_with_if_match_creates_nothing(part: Table, bob: User):
+    for tag in ("*", '"0-1"'):
+        headers = {"If-Match": tag}
+        response = api(bob).post("/rest/v1/upsert/part?sysparm_key=code", {"code": "P1"}, headers=headers)
+        assert error_of(response) == (412, "stale", None)
+    assert data_of(api(bob).get("part")) == []
+
+
 def test_upsert_of_a_hidden_record_is_refused_like_a_duplicate(closed_part: Table, bob: User):
     open_table("shop")
     rule("read", "part", condition="quantity<5")

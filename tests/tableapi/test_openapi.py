@@ -217,6 +217,13 @@ def test_import_id_is_described_to_administrators(alice: User, bob: User, vault_
     )
 
 
+def test_restoring_is_described_to_administrators(alice: User, bob: User):
+    described_to = [
+        login for login in ("alice", "bob", "") if "/rest/v1/restore/{entry}" in fetch_schema(login)["paths"]
+    ]
+    assert described_to == ["alice"]
+
+
 def test_column_schema_describes_its_values(bob: User, vault_table: Table):
     schema = fetch_schema("bob")
     columns, create_schema = record_schema(schema, "vault"), body_schema(schema, "vault", "create")
