@@ -38,6 +38,7 @@ PAGES = (
     "reference/statistics",
     "reference/bulk-and-batch",
     "reference/comments-and-attachments",
+    "reference/encoded-queries",
 )
 PAGE = "".join((ROOT / f"docs/{name}.md").read_text() for name in PAGES)
 README = (ROOT / "README.md").read_text()
@@ -86,7 +87,7 @@ class ExampleRunner:
         for name, value in (line.split(": ", 1) for line in header_lines):
             assert self.is_same_text(value, response.headers.get(name, "")), f"{name}: {response.headers.get(name)}"
         content = b"".join(response).decode()
-        if printed_body and response["Content-Type"] == "text/csv":
+        if printed_body and response["Content-Type"] in ("text/csv", "application/x-ndjson"):
             assert self.is_same_text(printed_body, content.strip()), content
         elif printed_body:
             value = json.loads(content)

@@ -1,10 +1,13 @@
 """Group memberships that a sign-in adds and removes."""
 
+import json
+import re
 from typing import Any
 
 import pytest
 
 from accounts.models import Group, User, UserGroup
+from config.env import ROOT
 from sso.models import OidcSetting, SignIn
 from tests.providers.hostile import HostileProvider
 from tests.sso.sign_ins import Browser, make_active_connection
@@ -39,6 +42,22 @@ def test_memberships_follow_the_claim(browser: Browser):
     assert sign_in(browser, ["b"]) == {"b"}
     assert sign_in(browser, "a") == {"a"}
     assert sign_in(browser, []) == set()
+
+
+def test_documented_claim_adds_the_documented_group(browser: Browser):
+    page = (ROOT / "docs/reference/single-sign-on.md").read_text()
+    example = re.search(
+        r"For example, \*Group claim\* is `([\w.]+)`.*?```json\n(.*?)```.*?the group `Network`", page, re.S
+    )
+    assert example is not None
+    path, claims = example.groups()
+    OidcSetting.objects.update(group_claim=path)
+    Group.objects.create(name="Network", grantable_by_sign_in=True)
+
+    browser.provider.claims = json.loads(claims)
+    assert browser.sign_in().status_code == 302
+    assert groups_of("ann") == {"Network"}
+    assert not Group.objects.filter(name="Night shift").exists()
 
 
 @pytest.mark.parametrize("teams", [None, 7, {"a": 1}, [["a"], None, 7, {"a": 1}, " a", "a\u200b"]])
