@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0005_plain_english'),
+        ('accounts', '0003_composed_logins'),
     ]
 
     operations = [

@@ -8,6 +8,8 @@ import simple_history.models
 import system.records.record
 from django.db import migrations, models
 
+from tableapi.catalogue import column_types
+
 
 class Migration(migrations.Migration):
 
@@ -27,14 +29,14 @@ class Migration(migrations.Migration):
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
                 ('sys_updated_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_version', models.PositiveIntegerField(default=0, editable=False, verbose_name='version')),
-                ('name', models.CharField(max_length=63, validators=[django.core.validators.RegexValidator('\\A[a-z][a-z0-9_]{0,62}\\Z', 'A name has small letters a to z, digits and _, at most 63, and begins with a letter.')])),
+                ('name', models.CharField(max_length=63, validators=[django.core.validators.RegexValidator('\\A[a-z][a-z0-9_]{0,62}\\Z', 'A name must consist of at most 63 lowercase letters, digits and underscores, and start with a letter.')])),
                 ('label', models.CharField(max_length=255)),
-                ('type', models.CharField(choices=[('string', 'String'), ('text', 'Text'), ('wysiwyg', 'Formatted text'), ('integer', 'Integer'), ('decimal', 'Decimal'), ('boolean', 'Yes or no'), ('datetime', 'Date and time'), ('date', 'Date'), ('choice', 'Choice'), ('reference', 'Reference'), ('list', 'List of references'), ('json', 'JSON'), ('password', 'Password (hashed)'), ('secret', 'Secret (encrypted)')], default='string', max_length=20)),
+                ('type', models.CharField(choices=column_types.choices, default='string', max_length=20)),
                 ('mandatory', models.BooleanField(default=False)),
                 ('is_unique', models.BooleanField(default=False, verbose_name='unique')),
                 ('read_only', models.BooleanField(default=False)),
                 ('default_value', models.TextField(blank=True, default='')),
-                ('max_length', models.PositiveIntegerField(blank=True, null=True)),
+                ('max_length', models.PositiveIntegerField(blank=True, null=True, validators=[django.core.validators.MinValueValidator(1, 'Only text can have a maximum length. It must be at least 1.')])),
                 ('is_display', models.BooleanField(default=False, verbose_name='display value')),
                 ('is_indexed', models.BooleanField(default=False, verbose_name='indexed')),
                 ('converted_from_text', models.BooleanField(default=False)),
@@ -128,9 +130,9 @@ class Migration(migrations.Migration):
                 ('sys_updated_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='updated')),
                 ('sys_updated_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_version', models.PositiveIntegerField(default=0, editable=False, verbose_name='version')),
-                ('name', models.CharField(max_length=63, unique=True, validators=[django.core.validators.RegexValidator('\\A[a-z][a-z0-9_]{0,62}\\Z', 'A name has small letters a to z, digits and _, at most 63, and begins with a letter.')])),
+                ('name', models.CharField(max_length=63, unique=True, validators=[django.core.validators.RegexValidator('\\A[a-z][a-z0-9_]{0,62}\\Z', 'A name must consist of at most 63 lowercase letters, digits and underscores, and start with a letter.')])),
                 ('label', models.CharField(max_length=255)),
-                ('number_prefix', models.CharField(blank=True, default='', max_length=10, validators=[django.core.validators.RegexValidator('\\A[A-Z]{1,10}\\Z', 'A prefix has 1 to 10 capital letters A to Z.')])),
+                ('number_prefix', models.CharField(blank=True, default='', max_length=10, validators=[django.core.validators.RegexValidator('\\A[A-Z]{1,10}\\Z', 'A prefix must consist of 1 to 10 uppercase letters (A to Z).')])),
                 ('deferred_create', models.BooleanField(default=False)),
                 ('is_system', models.BooleanField(default=False, editable=False)),
                 ('parent', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='children', to='tableapi.table')),
@@ -151,13 +153,13 @@ class Migration(migrations.Migration):
                 ('sys_updated_by', models.CharField(blank=True, db_collation='C', editable=False, max_length=32, null=True)),
                 ('sys_version', models.PositiveIntegerField(default=0, editable=False, verbose_name='version')),
                 ('operation', models.CharField(choices=[('create', 'Create'), ('read', 'Read'), ('write', 'Write'), ('delete', 'Delete')], max_length=10)),
-                ('column_name', models.CharField(blank=True, default='', help_text='Empty: the record itself; *: any column.', max_length=63, verbose_name='column')),
+                ('column_name', models.CharField(blank=True, default='', help_text='Leave empty for the whole record, or use * for all columns.', max_length=63, verbose_name='column')),
                 ('roles', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(db_collation='C', max_length=32), blank=True, default=list, size=None)),
                 ('condition', models.TextField(blank=True, default='')),
-                ('admin_overrides', models.BooleanField(default=True, help_text='Holders of admin pass whatever the rule says.')),
+                ('admin_overrides', models.BooleanField(default=True, help_text='Administrators bypass this rule.')),
                 ('active', models.BooleanField(default=True)),
                 ('description', models.CharField(blank=True, default='', max_length=255)),
-                ('table', models.ForeignKey(blank=True, help_text='Empty: any table.', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='rules', to='tableapi.table')),
+                ('table', models.ForeignKey(blank=True, help_text='Leave empty for any table.', null=True, on_delete=django.db.models.deletion.CASCADE, related_name='rules', to='tableapi.table')),
             ],
             options={
                 'verbose_name': 'access rule',
@@ -190,9 +192,9 @@ class Migration(migrations.Migration):
             name='HistoricalTable',
             fields=[
                 ('sys_id', models.CharField(db_default=system.records.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
-                ('name', models.CharField(db_index=True, max_length=63, validators=[django.core.validators.RegexValidator('\\A[a-z][a-z0-9_]{0,62}\\Z', 'A name has small letters a to z, digits and _, at most 63, and begins with a letter.')])),
+                ('name', models.CharField(db_index=True, max_length=63, validators=[django.core.validators.RegexValidator('\\A[a-z][a-z0-9_]{0,62}\\Z', 'A name must consist of at most 63 lowercase letters, digits and underscores, and start with a letter.')])),
                 ('label', models.CharField(max_length=255)),
-                ('number_prefix', models.CharField(blank=True, default='', max_length=10, validators=[django.core.validators.RegexValidator('\\A[A-Z]{1,10}\\Z', 'A prefix has 1 to 10 capital letters A to Z.')])),
+                ('number_prefix', models.CharField(blank=True, default='', max_length=10, validators=[django.core.validators.RegexValidator('\\A[A-Z]{1,10}\\Z', 'A prefix must consist of 1 to 10 uppercase letters (A to Z).')])),
                 ('deferred_create', models.BooleanField(default=False)),
                 ('is_system', models.BooleanField(default=False, editable=False)),
                 ('history_user_id', models.CharField(blank=True, max_length=32, null=True)),
@@ -215,10 +217,10 @@ class Migration(migrations.Migration):
             fields=[
                 ('sys_id', models.CharField(db_default=system.records.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
                 ('operation', models.CharField(choices=[('create', 'Create'), ('read', 'Read'), ('write', 'Write'), ('delete', 'Delete')], max_length=10)),
-                ('column_name', models.CharField(blank=True, default='', help_text='Empty: the record itself; *: any column.', max_length=63, verbose_name='column')),
+                ('column_name', models.CharField(blank=True, default='', help_text='Leave empty for the whole record, or use * for all columns.', max_length=63, verbose_name='column')),
                 ('roles', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(db_collation='C', max_length=32), blank=True, default=list, size=None)),
                 ('condition', models.TextField(blank=True, default='')),
-                ('admin_overrides', models.BooleanField(default=True, help_text='Holders of admin pass whatever the rule says.')),
+                ('admin_overrides', models.BooleanField(default=True, help_text='Administrators bypass this rule.')),
                 ('active', models.BooleanField(default=True)),
                 ('description', models.CharField(blank=True, default='', max_length=255)),
                 ('history_user_id', models.CharField(blank=True, max_length=32, null=True)),
@@ -226,7 +228,7 @@ class Migration(migrations.Migration):
                 ('history_date', models.DateTimeField(db_index=True)),
                 ('history_change_reason', models.CharField(max_length=100, null=True)),
                 ('history_type', models.CharField(choices=[('+', 'Created'), ('~', 'Changed'), ('-', 'Deleted')], max_length=1)),
-                ('table', models.ForeignKey(blank=True, db_constraint=False, help_text='Empty: any table.', null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='tableapi.table')),
+                ('table', models.ForeignKey(blank=True, db_constraint=False, help_text='Leave empty for any table.', null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='tableapi.table')),
             ],
             options={
                 'verbose_name': 'historical access rule',
@@ -240,14 +242,14 @@ class Migration(migrations.Migration):
             name='HistoricalColumn',
             fields=[
                 ('sys_id', models.CharField(db_default=system.records.record.NewSysId(), db_index=True, editable=False, max_length=32, verbose_name='id')),
-                ('name', models.CharField(max_length=63, validators=[django.core.validators.RegexValidator('\\A[a-z][a-z0-9_]{0,62}\\Z', 'A name has small letters a to z, digits and _, at most 63, and begins with a letter.')])),
+                ('name', models.CharField(max_length=63, validators=[django.core.validators.RegexValidator('\\A[a-z][a-z0-9_]{0,62}\\Z', 'A name must consist of at most 63 lowercase letters, digits and underscores, and start with a letter.')])),
                 ('label', models.CharField(max_length=255)),
-                ('type', models.CharField(choices=[('string', 'String'), ('text', 'Text'), ('wysiwyg', 'Formatted text'), ('integer', 'Integer'), ('decimal', 'Decimal'), ('boolean', 'Yes or no'), ('datetime', 'Date and time'), ('date', 'Date'), ('choice', 'Choice'), ('reference', 'Reference'), ('list', 'List of references'), ('json', 'JSON'), ('password', 'Password (hashed)'), ('secret', 'Secret (encrypted)')], default='string', max_length=20)),
+                ('type', models.CharField(choices=column_types.choices, default='string', max_length=20)),
                 ('mandatory', models.BooleanField(default=False)),
                 ('is_unique', models.BooleanField(default=False, verbose_name='unique')),
                 ('read_only', models.BooleanField(default=False)),
                 ('default_value', models.TextField(blank=True, default='')),
-                ('max_length', models.PositiveIntegerField(blank=True, null=True)),
+                ('max_length', models.PositiveIntegerField(blank=True, null=True, validators=[django.core.validators.MinValueValidator(1, 'Only text can have a maximum length. It must be at least 1.')])),
                 ('is_display', models.BooleanField(default=False, verbose_name='display value')),
                 ('is_indexed', models.BooleanField(default=False, verbose_name='indexed')),
                 ('converted_from_text', models.BooleanField(default=False)),
@@ -354,19 +356,19 @@ class Migration(migrations.Migration):
                 'db_table': 'sys_choice',
                 'ordering': ['position', 'sys_id'],
                 'abstract': False,
-                'constraints': [models.UniqueConstraint(fields=('column', 'value'), name='choice_once', violation_error_message='This value stands twice.')],
+                'constraints': [models.UniqueConstraint(fields=('column', 'value'), name='choice_once', violation_error_message='Each value must be unique within the column.')],
             },
         ),
         migrations.AddConstraint(
             model_name='column',
-            constraint=models.UniqueConstraint(fields=('table', 'name'), name='column_once', violation_error_message='The table has a column of this name.'),
+            constraint=models.UniqueConstraint(fields=('table', 'name'), name='column_once', violation_error_message='The table already has a column with this name.'),
         ),
         migrations.AddConstraint(
             model_name='view',
-            constraint=models.UniqueConstraint(fields=('table', 'name'), name='view_once', violation_error_message='The table has a view of this name.'),
+            constraint=models.UniqueConstraint(fields=('table', 'name'), name='view_once', violation_error_message='The table already has a view with this name.'),
         ),
         migrations.AddConstraint(
             model_name='viewcolumn',
-            constraint=models.UniqueConstraint(fields=('view', 'path'), name='view_column_once', violation_error_message='This path stands twice.'),
+            constraint=models.UniqueConstraint(fields=('view', 'path'), name='view_column_once', violation_error_message='Each path can occur only once in a view.'),
         ),
     ]

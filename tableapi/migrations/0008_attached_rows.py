@@ -24,7 +24,7 @@ CREATE INDEX sys_attachment_kept ON public.sys_attachment (deletion_id) WHERE de
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('tableapi', '0007_wording'),
+        ('tableapi', '0002_records'),
         ('system', '0005_emptied_references'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
