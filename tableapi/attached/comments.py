@@ -35,19 +35,9 @@ def create_comment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str
     text = _parse_text(body)
     with transaction.atomic():
         record = open_record(catalogue, caller, table, sys_id, lock=True)
-        permissions, comments = record.context.view.permissions, catalogue.tables.get(Comment._meta.db_table)
-        if comments is None or not comments.is_system:
-            raise _denied_error()  # a designed table has this name
-        decision = permissions.record_decision(CREATE, comments)
-        if decision == NEVER:
-            raise _denied_error()
         mentions = _mentioned_users(record.context, text)
         comment = Comment.objects.create(**record.key_columns, text=text, mentions=mentions)
-        if decision != ALWAYS:
-            statement = permission_queries.allowed_statement(permissions, comments, CREATE, ())
-            ((is_allowed,),) = statement_runner.fetch(statement, record.context.inputs(sys_id=comment.pk))
-            if not is_allowed:
-                raise _denied_error()
+        _check_permission(record.context, comment)
         return comment_entry(comment)
 
 
@@ -61,6 +51,7 @@ def change_comment(
         comment = _lock_changeable_comment(record, comment_id, "change", allow_admin=False)
         comment.text, comment.mentions = text, _mentioned_users(record.context, text)
         comment.save()
+        _check_permission(record.context, comment)
         return comment_entry(comment)
 
 
@@ -91,8 +82,17 @@ def _lock_changeable_comment(record: OpenRecord, comment_id: str, verb: str, *, 
     return comment
 
 
-def _denied_error() -> AccessDenied:
-    return AccessDenied("You are not allowed to comment on this record.")
+def _check_permission(context: ReadContext, comment: Comment) -> None:
+    """Check that the caller may create the written comment, which is undone otherwise."""
+    comments, permissions = context.view.catalogue.tables.get(Comment._meta.db_table), context.view.permissions
+    is_table = comments is not None and comments.is_system  # otherwise, a designed table has this name
+    decision = permissions.record_decision(CREATE, comments) if comments and is_table else NEVER
+    if comments and decision not in (ALWAYS, NEVER):
+        statement = permission_queries.allowed_statement(permissions, comments, CREATE, ())
+        ((is_allowed,),) = statement_runner.fetch(statement, context.inputs(sys_id=comment.pk))
+        decision = ALWAYS if is_allowed else NEVER
+    if decision == NEVER:
+        raise AccessDenied("You are not allowed to comment on this record.")
 
 
 def _parse_text(body: Any) -> str:

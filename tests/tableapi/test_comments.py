@@ -83,10 +83,14 @@ def test_without_a_rule_only_administrators_can_comment(lamp: str, alice: User, 
 def test_rule_condition_is_checked_against_the_comment(lamp: str, bob: User):
     Rule.objects.filter(table__name="sys_comment").delete()
     rule("create", "sys_comment", condition="textSTARTSWITHOK")
+    path = f"device/{lamp}/comments"
 
-    assert error_of(api(bob).post(f"device/{lamp}/comments", {"text": "a"}))[:2] == (403, "access_denied")
+    assert error_of(api(bob).post(path, {"text": "a"}))[:2] == (403, "access_denied")
     assert not Comment.objects.exists()
-    assert api(bob).post(f"device/{lamp}/comments", {"text": "OK"}).status_code == 201
+    comment_id = data_of(api(bob).post(path, {"text": "OK"}))[0]["sys_id"]
+    assert error_of(api(bob).patch(f"{path}/{comment_id}", {"text": "b"}))[:2] == (403, "access_denied")
+    assert api(bob).patch(f"{path}/{comment_id}", {"text": "OK, done"}).status_code == 200
+    assert Comment.objects.get().text == "OK, done"
 
 
 def test_comments_are_not_exposed_as_a_table(lamp: str, alice: User):
