@@ -151,10 +151,10 @@ def parse_text(raw: RawParameters, name: str) -> str:
 
 
 def parse_names(raw: RawParameters, parameter: str, maximum: int) -> tuple[str, ...]:
-    names = tuple(name for part in parse_text(raw, parameter).split(",") if (name := part.strip()))
+    names = [name for part in parse_text(raw, parameter).split(",") if (name := part.strip())]
     if len(names) > maximum:
         raise InvalidParameter(f"{parameter} can contain at most {maximum} names.", field=parameter)
-    return names
+    return tuple(dict.fromkeys(names))
 
 
 def parse_switch(raw: RawParameters, name: str) -> bool:

@@ -95,6 +95,11 @@ def test_groups_of_texts_ignore_case_like_queries(shops_with_parts: Any, bob: Us
     assert list(counts.items()) == [("bolt", 2), ("cap", 1), ("nut", 2), ("", 1)]
 
 
+def test_repeated_group_counts_once(shops_with_parts: dict[str, str], bob: User):
+    response = api(bob).get("/rest/v1/stats/part?sysparm_count=true&sysparm_group_by=state,state")
+    assert response.content.count(b'"state"') == len(data_of(response)) > 1
+
+
 def test_groups_can_follow_references(shops_with_parts: dict[str, str], bob: User):
     assert get_stats(bob, count="true", group_by="shop.city,shop") == [
         {"group": {"shop.city": "Oslo", "shop": shops_with_parts["North"]}, "count": 3},
