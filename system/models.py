@@ -86,19 +86,14 @@ class DeletionLogEntry(Record):
 class Change(models.Model):
     """A write to a record. The table is partitioned by time; `tableapi.sql.change_rows` describes its values."""
 
-    class Operation(models.TextChoices):
-        CREATE = "create", "created"
-        UPDATE = "update", "changed"
-        DELETE = "delete", "deleted"
-        CLEAR = "clear", "cleared"  # a reference, because its record was deleted
-
     id = models.BigIntegerField(primary_key=True)
     at = models.DateTimeField()
     # The id of a designed table, or the name of a product table.
     table_key = models.CharField(max_length=63)
     record_id = models.CharField(max_length=32)
     version = models.IntegerField()
-    operation = models.CharField(max_length=6, choices=Operation.choices)
+    # `create`, `update`, `delete`, or `clear` for a reference to a deleted record.
+    operation = models.CharField(max_length=6)
     changed_by = models.CharField(max_length=32, null=True)
     old_values = models.JSONField()
     new_values = models.JSONField()

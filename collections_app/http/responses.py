@@ -13,7 +13,7 @@ from collections_app.http.serializers import PassageSerializer
 from collections_app.metadata.validation import iso_timestamp
 from collections_app.models import Collection, Version
 from collections_app.models.documents import VersionState
-from collections_app.search.pipeline import Hit, SearchResult
+from collections_app.search.pipeline import SearchResult
 from system.errors import Conflict, InvalidInput
 from system.http import django_request
 from system.http.error_responses import own_url
@@ -71,14 +71,13 @@ def load_response(request: Request, result: StoreResult) -> Response:
 
 
 def passages_response(result: SearchResult) -> Response:
-    response = Response([passage_body(hit) for hit in result.hits])
+    bodies = [
+        {"id": hit.id, "type": "Document"} | {name: getattr(hit, name) for name in HIT_FIELDS} for hit in result.hits
+    ]
+    response = Response(bodies)
     if result.is_without_vectors:
         response[SEARCH_MODE_HEADER] = "text"
     return response
-
-
-def passage_body(hit: Hit) -> dict[str, Any]:
-    return {"id": hit.id, "type": "Document"} | {name: getattr(hit, name) for name in HIT_FIELDS}
 
 
 def collection_bodies(collections: Sequence[Collection]) -> list[dict[str, Any]]:

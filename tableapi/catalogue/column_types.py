@@ -45,11 +45,6 @@ def _is_same_json(first: Any, second: Any) -> bool:
     return bool(first == second)
 
 
-def _never_same(_first: Any, _second: Any) -> bool:
-    """Hashes cannot be compared, and encrypting the same text again gives a different result."""
-    return False
-
-
 _EMPTY_IS_NULL = "nullif({}, '')"
 
 _STRING = ColumnType(
@@ -83,7 +78,7 @@ _PASSWORD = ColumnType(
     read=value_readers.read_secret,
     empty_text_clears=False,
     compare_as=ComparisonKind.NEVER,
-    is_same=_never_same,
+    is_same=lambda *_: False,  # hashes cannot be compared; encrypting a text again gives another result
     is_sortable=False,
     schema=_nullable("string", minLength=1, format="password", writeOnly=True),
     has_main_index=False,

@@ -31,9 +31,9 @@ def feed_statement(view: CallerView, plan: ReadPlan, style: OutputStyle, limit: 
     readable = [f"{record.sys_id()} = c.record_id", *from_clause.readable_conditions(plan.records)]
     removed, removed_joins = _removed_sql(builder, view, plan.table)
     # Only the last change of each record, which is returned as it is now.
-    is_visible = _is_visible_sql(view, plan.table)
-    later = f"{past_record.same_record_sql('later', 'c')} AND later.id > c.id AND {is_visible}"
-    is_last = f"NOT EXISTS (SELECT FROM public.sys_change later WHERE {later})"
+    is_visible, is_later_visible = (_is_visible_sql(view, plan.table, change) for change in ("c", "later"))
+    later = f"{past_record.same_record_sql('later', 'c')} AND later.id > c.id AND {is_later_visible}"
+    is_last = f"{is_visible} AND NOT EXISTS (SELECT FROM public.sys_change later WHERE {later})"
     is_shown = f"CASE WHEN {record.sys_id()} IS NULL THEN {removed} ELSE {is_last} END"
     start, end = literal('{"sys_id":"'), literal(REMOVED_END.decode())
     removed_body = f"concat({start}, c.record_id, {end})"
@@ -41,27 +41,30 @@ def feed_statement(view: CallerView, plan: ReadPlan, style: OutputStyle, limit: 
     changes = (
         f"SELECT c.transaction::text AS transaction, c.id, "
         f"CASE WHEN {record.sys_id()} IS NULL THEN {removed_body} ELSE {body} END AS body "
-        f"FROM ({_log_rows_sql(builder, view, plan.table, is_visible)}) c{joins} WHERE {is_shown} "
+        f"FROM ({_log_rows_sql(builder, view, plan.table)}) c{joins} WHERE {is_shown} "
         f"ORDER BY c.transaction, c.id LIMIT {limit + 1}"
     )
     return select.versioned_statement(builder, f"{DATABASE}, r.transaction, r.id, r.body", changes)
 
 
-def _log_rows_sql(builder: StatementBuilder, view: CallerView, table: Table, is_visible: str) -> str:
+def _log_rows_sql(builder: StatementBuilder, view: CallerView, table: Table) -> str:
     """The log rows after the position. Each table of the family is a separate range of the index."""
     position = f"({builder.input('transaction', 'text')}::xid8, {builder.input('id', 'bigint')})"
     return " UNION ALL ".join(
         f"SELECT * FROM public.sys_change WHERE table_key = {literal(key)} AND {IS_SETTLED} "
-        f"AND {is_visible} AND (transaction, id) > {position}"
+        f"AND (transaction, id) > {position}"
         for key in logged_values.family_keys(view.catalogue, table)
     )
 
 
-def _is_visible_sql(view: CallerView, table: Table) -> str:
-    """Cleared references are visible to callers who can read their column in every record."""
-    members = [view.catalogue.tables[name] for name in table.family]
-    keys = {literal(key) for member in members for key in logged_values.readable_columns(view, member)}
-    return f"(operation <> 'clear' OR old_values ?| ARRAY[{', '.join(sorted(keys))}]::text[])"
+def _is_visible_sql(view: CallerView, table: Table, change: str) -> str:
+    """Cleared references are visible to callers who can read their column in every record of the record's table."""
+    cases = ""
+    for member in (view.catalogue.tables[name] for name in table.family):
+        columns = logged_values.readable_columns(view, member).items()
+        keys = ", ".join([literal(key) for key, column in columns if column.column_type.has_target])
+        cases += f" WHEN {literal(logged_values.table_key(member))} THEN ARRAY[{keys}]::text[]"
+    return f"({change}.operation <> 'clear' OR {change}.old_values ?| CASE {change}.table_key{cases} END)"
 
 
 def _removed_sql(builder: StatementBuilder, view: CallerView, table: Table) -> tuple[str, str]:

@@ -45,7 +45,7 @@ def values_sql(columns: Iterable[Column], sql_of: ColumnSql) -> str:
                 f"CASE WHEN {value} IS NULL THEN '{{}}' ELSE jsonb_build_object({_key_literal(column)}, {short}) END"
             )
             pairs += _hash_pair(column, text)
-        elif _may_be_long(column):
+        elif column.column_type.is_text and (column.max_length is None or column.max_length > MAX_VALUE_LENGTH):
             pairs += [f"{_key_literal(column)}, {_prefix_sql(value)}", *_hash_pair(column, value)]
         else:
             pairs.append(f"{_key_literal(column)}, {value}")
@@ -64,10 +64,6 @@ def column_key(column: Column) -> str:
 
 def _key_literal(column: Column) -> str:
     return literal(column_key(column))
-
-
-def _may_be_long(column: Column) -> bool:
-    return column.column_type.is_text and (column.max_length is None or column.max_length > MAX_VALUE_LENGTH)
 
 
 def _prefix_sql(text: str) -> str:

@@ -1,6 +1,6 @@
 """Checks references, and clears them when a record is deleted. References in mandatory columns prevent the deletion."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -9,6 +9,7 @@ from system.encoded_query import QueryError
 from system.errors import MAX_ERRORS, BadRequest, Conflict
 from system.records import acting_user
 from tableapi.catalogue.definitions import Catalogue, Column, Table
+from tableapi.changes.logged_values import value_key
 from tableapi.database import statement_runner
 from tableapi.query import read_plan
 from tableapi.query.parsed_query import parse_query_text
@@ -29,25 +30,32 @@ class StillReferenced(Conflict):
 
 
 def clear_references(
-    catalogue: Catalogue, table: Table, sys_id: str, model_columns: Container[tuple[str, str | None]] = ()
+    catalogue: Catalogue,
+    table: Table,
+    sys_id: str,
+    deleted_ids: Collection[str] = (),
+    model_columns: Container[tuple[str, str | None]] = (),
 ) -> int:
-    """Clear and log the references to a record before it is deleted. Returns their number. Of the product tables' own
-    columns, these are the model columns, which Django would clear without logging this."""
-    count = 0
-    blocking = []
-    # Each column has the same statements with and without references, so that the time of a deletion reveals none.
+    """Clear and log the references to a record before it is deleted, except those in `deleted_ids`, the records that
+    are deleted with it. Returns their number.
+
+    `model_columns` are the model columns that Django would clear without a log; other model columns are skipped.
+    Whether there are references or not, the same statements are run."""
+    ids = {"id": sys_id, "deleted": [sys_id, *deleted_ids]}
+    columns = []
     for column in catalogue.referring_columns(table):
         is_of_model = catalogue.tables[column.owner].is_system and not column.is_custom
-        if is_of_model and (column.owner, column.database_name) not in model_columns:
-            continue
-        if column.mandatory and not column.column_type.is_list:
-            sql = f"SELECT EXISTS (SELECT FROM {_referring_rows(catalogue, table, column)})"
-            ((is_blocking,),) = run_named_sql(sql, {"id": sys_id}).rows()
-        else:
-            cleared_count, is_emptied = _clear(catalogue, table, column, sys_id)
+        if not is_of_model or (column.owner, column.database_name) in model_columns:
+            columns.append(column)
+    mandatory = [column for column in columns if column.mandatory and not column.column_type.is_list]
+    used = "SELECT 1 FROM {} LIMIT 1"
+    blocking = [c for c in mandatory if run_named_sql(used.format(_referring_rows(catalogue, c)), ids).rows()]
+    count = 0
+    for column in () if blocking else columns:
+        if column not in mandatory:
+            cleared_count, is_emptied = _clear(catalogue, column, ids)
             count += cleared_count
-            is_blocking = column.mandatory and is_emptied
-        blocking += [column] * is_blocking
+            blocking += [column] * (column.mandatory and is_emptied)
     if blocking:
         raise StillReferenced((column.owner, column.name) for column in blocking)
     return count
@@ -57,14 +65,14 @@ def _storage(catalogue: Catalogue, column: Column) -> str:
     return custom_identifier(column.owner) if column.is_custom else table_identifier(catalogue.tables[column.owner])
 
 
-def _referring_rows(catalogue: Catalogue, table: Table, column: Column) -> str:
-    """The rows that refer to the record. A record that only refers to itself can be deleted."""
-    other_records = "sys_id <> %(id)s AND " if column.owner in table.lineage else ""
+def _referring_rows(catalogue: Catalogue, column: Column) -> str:
+    """The rows of other records that refer to the record."""
     operator = "&& ARRAY[%(id)s]::varchar[]" if column.column_type.is_list else "= %(id)s"
-    return f"{_storage(catalogue, column)} WHERE {other_records}{quote(column.database_name)} {operator}"
+    rows = f"{_storage(catalogue, column)} WHERE {quote(column.database_name)} {operator}"
+    return f"{rows} AND sys_id <> ALL (%(deleted)s::varchar[])"
 
 
-def _clear(catalogue: Catalogue, table: Table, column: Column, sys_id: str) -> tuple[int, bool]:
+def _clear(catalogue: Catalogue, column: Column, ids: Mapping[str, Any]) -> tuple[int, bool]:
     """Remove the id from a column. Returns the number of changed records, and whether a list became empty.
 
     The version of a record that loses a reference does not change, because that would reveal the reference to callers
@@ -73,7 +81,7 @@ def _clear(catalogue: Catalogue, table: Table, column: Column, sys_id: str) -> t
     new = f"array_remove(t.{name}, %(id)s::varchar)" if column.column_type.is_list else "NULL"
     root = table_identifier(catalogue.tables[owner.lineage[-1]])
     table_key = literal(owner.name) if owner.is_system else "root.sys_db_table_id"
-    key = literal(column.database_name if owner.is_system and not column.is_custom else change_rows.column_key(column))
+    key = literal(value_key(owner, column))
     record = f"SELECT root.sys_id, root.sys_version, {table_key} AS sys_db_table_id, cleared.old, cleared.new"
     change = change_rows.change_sql(
         "clear",
@@ -84,12 +92,12 @@ def _clear(catalogue: Catalogue, table: Table, column: Column, sys_id: str) -> t
         source=f"({record} FROM cleared JOIN {root} root USING (sys_id)) r",
     )
     sql = (
-        f"WITH stored AS (SELECT sys_id, {name} AS old FROM {_referring_rows(catalogue, table, column)} "
+        f"WITH stored AS (SELECT sys_id, {name} AS old FROM {_referring_rows(catalogue, column)} "
         f"FOR NO KEY UPDATE), cleared AS (UPDATE {_storage(catalogue, column)} t SET {name} = {new} FROM stored "
         f"WHERE t.sys_id = stored.sys_id RETURNING t.sys_id, stored.old, t.{name} AS new), logged AS ({change}) "
         "SELECT count(*), coalesce(bool_or(new = '{}'), FALSE) FROM cleared"
     )
-    ((count, is_emptied),) = run_named_sql(sql, {"id": sys_id, "user": acting_user.current()}).rows()
+    ((count, is_emptied),) = run_named_sql(sql, {**ids, "user": acting_user.current()}).rows()
     return int(count), bool(is_emptied)
 
 

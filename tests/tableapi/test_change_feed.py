@@ -9,11 +9,12 @@ from django.db import connection, transaction
 
 from accounts.models import User
 from system import properties
+from system.models import Change
 from system.property_definitions import CHANGE_HISTORY_DAYS
 from tableapi.models import Column, Table
 from tableapi.read import context
 from tests.tableapi.designs import query_rows
-from tests.tableapi.world import api, data_of, error_of, field, rule, table
+from tests.tableapi.world import api, data_of, error_of, field, record, rule, table
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FEED = "/rest/v1/changes/device"
@@ -135,16 +136,45 @@ def test_cleared_reference_is_told_to_callers_who_can_read_it(readable_device: T
     bulb, cable = create_device(caller, name="c", part_of=table_lamp), create_device(caller, name="d")
     query_rows("UPDATE records.device SET parts = ARRAY[%s] WHERE sys_id = %s", lamp, cable)
     reader.read()
-    caller.patch(f"device/{cable}", {"name": "e"})
-    caller.delete(f"device/{lamp}")
-    assert [entry.get("name", entry["sys_id"]) for entry in reader.read()] == ["e", lamp]
+    caller.patch(f"device/{bulb}", {"name": "e"})
+    caller.patch(f"device/{cable}", {"name": "f"})
+    caller.patch(f"device/{bulb}", {"name": "c"})
+    caller.delete(f"device/{lamp}")  # after the deletion, the hidden change is the last one of the cable
+    assert [entry.get("name", entry["sys_id"]) for entry in reader.read()] == ["f", "c", lamp]
     assert reader.read() == []
     caller.delete(f"device/{table_lamp}")
     assert [(entry["sys_id"], entry.get("part_of")) for entry in reader.read()] == [(bulb, None), (table_lamp, None)]
     newest = history_of(bob, bulb)[0]
-    assert (newest["operation"], newest["sys_version"]) == ("clear", 0)
+    assert (newest["operation"], newest["sys_version"]) == ("clear", 2)
     assert newest["fields"] == {"part_of": {"old": table_lamp, "new": None}}
     assert [entry["operation"] for entry in history_of(bob, cable)] == ["update", "create"]
+
+
+def test_cleared_reference_is_told_by_the_rules_of_the_records_own_table(readable_device: Table, bob: User):
+    field("device", "part_of", target="device")
+    for name in ("laptop", "phone"):
+        table(name, parent="device")
+    rule("read", "device", "part_of", roles=["itil"])
+    rule("read", "laptop", "part_of")
+    lamp = create_device(api(bob), name="a")
+    laptop, phone = record("laptop", part_of=lamp), record("phone", part_of=lamp)
+    reader = FeedReader(bob)
+    reader.read()
+    api(bob).delete(f"device/{lamp}")
+    assert Change.objects.filter(operation="clear", record_id__in=(laptop, phone)).count() == 2
+    assert [entry["sys_id"] for entry in reader.read()] == [laptop, lamp]
+
+
+def test_record_that_a_cleared_reference_hides_is_removed(device: Table, bob: User):
+    field("device", "part_of", target="device")
+    rule("read", "device", condition="part_ofISNOTEMPTY^ORname=a")
+    rule("read", "device", "part_of", roles=["itil"])
+    lamp = create_device(api(bob), name="a")
+    bulb = record("device", name="b", part_of=lamp)
+    reader = FeedReader(bob)
+    reader.read()
+    api(bob).delete(f"device/{lamp}")
+    assert reader.read() == [{"sys_id": bulb, "removed": True}, {"sys_id": lamp, "removed": True}]
 
 
 def test_record_that_was_hidden_twice_is_removed_once(device: Table, alice: User, bob: User):

@@ -6,7 +6,7 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from accounts.models import User
-from system.models import DeletionLogEntry
+from system.models import Change, DeletionLogEntry
 from system.records import custom_columns
 from tableapi.database import catalogue_loader
 from tableapi.models import Column, Table
@@ -170,6 +170,19 @@ def test_values_are_deleted_and_restored_with_the_record(alice: User, bob: User)
     assert restoration["lost_references"] == ["x_skills"]
     user = data_of(api(alice).get(f"user/{created_user['sys_id']}"))[0]
     assert (user["x_badge"], user["x_boss"]["value"], user["x_data"]) == ("B7", alice.pk, {"a": 1})
+
+
+def test_records_that_are_deleted_together_keep_their_references_in_the_log(alice: User, bob: User, carl: User):
+    boss = field("user", "x_boss", target="user")
+    for user, boss_id in ((bob, carl.pk), (carl, bob.pk), (alice, bob.pk)):
+        api(alice).patch(f"user/{user.pk}", {"x_boss": boss_id})
+
+    User.objects.filter(login__in=("bob", "carl")).delete()
+
+    payloads = {entry.record_id: entry.payload for entry in DeletionLogEntry.objects.filter(table="user")}
+    assert {sys_id: payload["x_boss"] for sys_id, payload in payloads.items()} == {bob.pk: carl.pk, carl.pk: bob.pk}
+    clears = Change.objects.filter(operation="clear", record_id__in=(alice.pk, bob.pk, carl.pk))
+    assert [(change.record_id, change.old_values) for change in clears] == [(alice.pk, {boss.pk: bob.pk})]
 
 
 def test_references_are_emptied_when_their_target_is_deleted(alice: User, bob: User):
