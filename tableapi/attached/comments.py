@@ -85,13 +85,14 @@ def _lock_changeable_comment(record: OpenRecord, comment_id: str, verb: str, *, 
 def _check_permission(context: ReadContext, comment: Comment) -> None:
     """Check that the caller may create the written comment, which is undone otherwise."""
     comments, permissions = context.view.catalogue.tables.get(Comment._meta.db_table), context.view.permissions
-    is_table = comments is not None and comments.is_system  # otherwise, a designed table has this name
-    decision = permissions.record_decision(CREATE, comments) if comments and is_table else NEVER
-    if comments and decision not in (ALWAYS, NEVER):
-        statement = permission_queries.allowed_statement(permissions, comments, CREATE, ())
-        ((is_allowed,),) = statement_runner.fetch(statement, context.inputs(sys_id=comment.pk))
-        decision = ALWAYS if is_allowed else NEVER
-    if decision == NEVER:
+    is_allowed = False
+    if comments is not None and comments.is_system:  # otherwise, a designed table has this name
+        decision = permissions.record_decision(CREATE, comments)
+        is_allowed = decision == ALWAYS
+        if decision not in (ALWAYS, NEVER):
+            statement = permission_queries.allowed_statement(permissions, comments, CREATE, ())
+            ((is_allowed,),) = statement_runner.fetch(statement, context.inputs(sys_id=comment.pk))
+    if not is_allowed:
         raise AccessDenied("You are not allowed to comment on this record.")
 
 

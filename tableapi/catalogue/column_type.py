@@ -55,7 +55,7 @@ class ColumnType:
     compare_as: ComparisonKind
     is_same: Callable[[Any, Any], bool] = operator.eq
     is_sortable: bool = True
-    # SQL for the value in a response, for that value as JSON (of type json or text), and for its display value.
+    # SQL for the value in a response, for that value as JSON text, and for its display value.
     value_sql: str = "{}"
     json_sql: str = "to_json({})::text"
     display_format: DisplayFormat | None = None

@@ -31,9 +31,9 @@ def feed_statement(view: CallerView, plan: ReadPlan, style: OutputStyle, limit: 
     readable = [f"{record.sys_id()} = c.record_id", *from_clause.readable_conditions(plan.records)]
     removed, removed_joins = _removed_sql(builder, view, plan.table)
     # Only the last change of each record, which is returned as it is now.
-    is_visible, is_later_visible = (_is_visible_sql(view, plan.table, change) for change in ("c", "later"))
-    later = f"{past_record.same_record_sql('later', 'c')} AND later.id > c.id AND {is_later_visible}"
-    is_last = f"{is_visible} AND NOT EXISTS (SELECT FROM public.sys_change later WHERE {later})"
+    later = f"{past_record.same_record_sql('later', 'c')} AND later.id > c.id"
+    later = f"SELECT FROM public.sys_change later WHERE {later} AND {_is_visible_sql(view, plan.table, 'later')}"
+    is_last = f"{_is_visible_sql(view, plan.table, 'c')} AND NOT EXISTS ({later})"
     is_shown = f"CASE WHEN {record.sys_id()} IS NULL THEN {removed} ELSE {is_last} END"
     start, end = literal('{"sys_id":"'), literal(REMOVED_END.decode())
     removed_body = f"concat({start}, c.record_id, {end})"

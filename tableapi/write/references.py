@@ -36,11 +36,9 @@ def clear_references(
     deleted_ids: Collection[str] = (),
     model_columns: Container[tuple[str, str | None]] = (),
 ) -> int:
-    """Clear and log the references to a record before it is deleted, except those in `deleted_ids`, the records that
-    are deleted with it. Returns their number.
-
-    `model_columns` are the model columns that Django would clear without a log; other model columns are skipped.
-    Whether there are references or not, the same statements are run."""
+    """Clear and log the references to a record before it is deleted. Returns their number. References in the records
+    `deleted_ids` stay, because these are deleted too. `model_columns` are the model columns that Django would clear
+    without a log; other model columns are skipped. Runs the same statements, whether there are references or not."""
     ids = {"id": sys_id, "deleted": [sys_id, *deleted_ids]}
     columns = []
     for column in catalogue.referring_columns(table):
@@ -48,12 +46,12 @@ def clear_references(
         if not is_of_model or (column.owner, column.database_name) in model_columns:
             columns.append(column)
     mandatory = [column for column in columns if column.mandatory and not column.column_type.is_list]
-    used = "SELECT 1 FROM {} LIMIT 1"
-    blocking = [c for c in mandatory if run_named_sql(used.format(_referring_rows(catalogue, c)), ids).rows()]
+    rows = {column: _referring_rows(catalogue, table, column) for column in columns}
+    blocking = [column for column in mandatory if run_named_sql(f"SELECT 1 FROM {rows[column]} LIMIT 1", ids).rows()]
     count = 0
     for column in () if blocking else columns:
         if column not in mandatory:
-            cleared_count, is_emptied = _clear(catalogue, column, ids)
+            cleared_count, is_emptied = _clear(catalogue, column, rows[column], ids)
             count += cleared_count
             blocking += [column] * (column.mandatory and is_emptied)
     if blocking:
@@ -65,15 +63,16 @@ def _storage(catalogue: Catalogue, column: Column) -> str:
     return custom_identifier(column.owner) if column.is_custom else table_identifier(catalogue.tables[column.owner])
 
 
-def _referring_rows(catalogue: Catalogue, column: Column) -> str:
-    """The rows of other records that refer to the record."""
+def _referring_rows(catalogue: Catalogue, table: Table, column: Column) -> str:
+    """The rows that refer to the record, except those of the deleted records. Ids are unique only within a family of
+    tables."""
     operator = "&& ARRAY[%(id)s]::varchar[]" if column.column_type.is_list else "= %(id)s"
-    rows = f"{_storage(catalogue, column)} WHERE {quote(column.database_name)} {operator}"
-    return f"{rows} AND sys_id <> ALL (%(deleted)s::varchar[])"
+    others = " AND sys_id <> ALL (%(deleted)s::varchar[])" if column.owner in table.lineage else ""
+    return f"{_storage(catalogue, column)} WHERE {quote(column.database_name)} {operator}{others}"
 
 
-def _clear(catalogue: Catalogue, column: Column, ids: Mapping[str, Any]) -> tuple[int, bool]:
-    """Remove the id from a column. Returns the number of changed records, and whether a list became empty.
+def _clear(catalogue: Catalogue, column: Column, rows: str, ids: Mapping[str, Any]) -> tuple[int, bool]:
+    """Remove the id from a column in these rows. Returns their number, and whether a list became empty.
 
     The version of a record that loses a reference does not change, because that would reveal the reference to callers
     who can read the record but not this column. Likewise, the feed returns this change only to those who can."""
@@ -92,8 +91,8 @@ def _clear(catalogue: Catalogue, column: Column, ids: Mapping[str, Any]) -> tupl
         source=f"({record} FROM cleared JOIN {root} root USING (sys_id)) r",
     )
     sql = (
-        f"WITH stored AS (SELECT sys_id, {name} AS old FROM {_referring_rows(catalogue, column)} "
-        f"FOR NO KEY UPDATE), cleared AS (UPDATE {_storage(catalogue, column)} t SET {name} = {new} FROM stored "
+        f"WITH stored AS (SELECT sys_id, {name} AS old FROM {rows} FOR NO KEY UPDATE), "
+        f"cleared AS (UPDATE {_storage(catalogue, column)} t SET {name} = {new} FROM stored "
         f"WHERE t.sys_id = stored.sys_id RETURNING t.sys_id, stored.old, t.{name} AS new), logged AS ({change}) "
         "SELECT count(*), coalesce(bool_or(new = '{}'), FALSE) FROM cleared"
     )

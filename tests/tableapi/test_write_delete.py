@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from system.models import DeletionLogEntry
+from system.models import Change, DeletionLogEntry
 from tableapi.models import Table
 from tableapi.write import designed_records
 from tests.tableapi.designs import query_rows
@@ -183,6 +183,22 @@ class TestReferringRecords:
         query_rows("UPDATE records.device SET part_of = sys_id, parts = ARRAY[sys_id] WHERE sys_id = %s", lamp)
         assert api(bob).delete(f"device/{lamp}").status_code == 200
         assert stored_rows("device", "sys_id", "part_of", "parts") == [(bulb, None, [])]
+
+    def test_record_of_another_table_with_the_same_id_is_another_record(self, device: Table, alice: User, bob: User):
+        desk = table("desk")
+        field("desk", "lamp", target="device")
+        field("desk", "lamps", "list", target="device")
+        open_table(desk)
+        assert api(alice).post("device", {"sys_id": "a1", "name": "Lamp"}).status_code == 201
+        assert api(alice).post("desk", {"sys_id": "a1", "lamp": "a1", "lamps": ["a1"]}).status_code == 201
+        field("desk", "needed", target="device", mandatory=True)
+        query_rows("UPDATE records.desk SET needed = 'a1'")
+        assert error_of(api(bob).delete("device/a1"))[:2] == (409, "referenced")
+        query_rows("UPDATE records.desk SET needed = NULL")
+        assert api(bob).delete("device/a1").status_code == 200
+        assert stored_rows("desk", "lamp", "lamps") == [(None, [])]
+        clears = Change.objects.filter(operation="clear", record_id="a1", table_key=desk.pk)
+        assert clears.count() == 2 and DeletionLogEntry.objects.get().emptied_references == 2
 
     def test_mandatory_self_reference_does_not_prevent_deletion(self, device: Table, bob: User):
         field("device", "part_of", target="device", mandatory=True)
