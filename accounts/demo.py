@@ -20,7 +20,7 @@ def create_demo_users(create_password: Callable[[], str]) -> None:
     agent = User.objects.create_user(
         f"{DEMO_PREFIX}agent", password, first_name="Ada", last_name="Agent", email="agent@example.com", company=company
     )
-    # Has the same hash, because hashing takes a quarter of a second.
+    # Gets the hash of the agent, because hashing takes a quarter of a second.
     columns = {"first_name": "Uma", "last_name": "User", "email": "user@example.com", "company": company}
     User.objects.create(login=f"{DEMO_PREFIX}user", password=agent.password, **columns)
     UserRole.objects.create(user=agent, role=Role.objects.get(name=roles.ITIL))

@@ -83,7 +83,7 @@ def _lock_changeable_comment(record: OpenRecord, comment_id: str, verb: str, *, 
 
 
 def _check_permission(context: ReadContext, comment: Comment) -> None:
-    """Check that the caller may create the written comment, which is undone otherwise."""
+    """Check that the caller may create this comment, which is already written. The error undoes the write."""
     comments, permissions = context.view.catalogue.tables.get(Comment._meta.db_table), context.view.permissions
     is_allowed = False
     if comments is not None and comments.is_system:  # otherwise, a designed table has this name

@@ -58,7 +58,7 @@ def _log_rows_sql(builder: StatementBuilder, view: CallerView, table: Table) -> 
 
 
 def _is_visible_sql(view: CallerView, table: Table, change: str) -> str:
-    """Cleared references are visible to callers who can read their column in every record of the record's table."""
+    """A cleared reference is visible to callers who can read its column in every record of that table."""
     cases = ""
     for member in (view.catalogue.tables[name] for name in table.family):
         columns = logged_values.readable_columns(view, member).items()

@@ -25,8 +25,8 @@ class OutputStyle(NamedTuple):
 def member_sql(
     builder: StatementBuilder, style: OutputStyle, output: OutputField, alias: TableAlias, prefix: str
 ) -> str:
-    """Return an SQL expression for a field as JSON text after a prefix. `alias` is the table of the record at the end
-    of its path. Measured: a prefix in its own argument of `concat` takes longer."""
+    """Return an SQL expression for the prefix followed by the field as JSON text. `alias` is the table of the record at
+    the end of its path. Measured: a prefix that is an argument of `concat` of its own takes longer."""
     column = output.path.column
     value = predicates.guarded_value(builder, output.path.guard, alias, stored_sql(style, column, alias))
     if style.mode == DisplayMode.VALUE and column.column_type.is_reference and style.with_links:
