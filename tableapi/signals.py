@@ -29,12 +29,10 @@ def clear_references(sender: type[Record], instance: Record, origin: Any = None,
     if table is not None and table.is_system:
         instance.custom_values = custom_columns.payload(table, instance.sys_id)
         instance.logged_custom_values = custom_columns.logged_values(table, instance.sys_id)
-        deleted_ids = [record.pk for record in origin] if isinstance(origin, QuerySet) else []
+        all_ids = [record.pk for record in origin] if isinstance(origin, QuerySet) else []
         relations = [relation for relation in sender._meta.related_objects if relation.on_delete is SET_NULL]
         columns = {(relation.related_model._meta.db_table, relation.field.column) for relation in relations}
-        instance.emptied_references = references.clear_references(
-            catalogue, table, instance.sys_id, deleted_ids, columns
-        )
+        instance.emptied_references = references.clear_references(catalogue, table, instance.sys_id, all_ids, columns)
 
 
 def keep_attached_rows(sender: Any, instance: DeletionLogEntry, **_: Any) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import structlog
@@ -24,6 +24,8 @@ def build_cursor(lock_id: int) -> Iterator[Any]:
         # An index of a large table takes minutes, and a build waits for all older transactions to end.
         cursor.execute("SET statement_timeout = 0; SET lock_timeout = 0")
         yield cursor
+        with suppress(Error):  # the connection may be lost; the server closes it, with its locks, only after a while
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [lock_id])
 
 
 def execute(cursor: Any, name: str, *statements: sql.Composed) -> bool:

@@ -1,7 +1,7 @@
 """Each large collection has its own index, built while others write."""
 
 import threading
-from contextlib import closing
+from contextlib import closing, nullcontext
 from typing import Any
 
 import psycopg
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from collections_app.models import Collection, EmbeddingSpace
 from collections_app.vectors import vector_indexes
+from system.background import index_builds
 from tests.collections_app.vector_rows import (
     insert_vectors,
     make_collection,
@@ -122,6 +123,22 @@ def test_only_one_process_builds_indexes(large_collection: Collection):
         assert vector_indexes.maintain_indexes() == []
 
     assert len(vector_indexes.maintain_indexes()) == 1
+
+
+def test_lock_is_released_before_the_server_has_closed_the_connection(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(index_builds, "closing", nullcontext)
+    cursors = []
+    for _ in range(2):
+        with index_builds.build_cursor(vector_indexes.ADVISORY_LOCK_ID) as cursor:
+            cursors.append(cursor)
+    assert None not in cursors
+    for cursor in cursors:
+        cursor.db.close()
+
+
+def test_lost_connection_does_not_fail_at_the_end():
+    with index_builds.build_cursor(vector_indexes.ADVISORY_LOCK_ID) as cursor:
+        cursor.db.close()
 
 
 def test_failed_build_does_not_delay_other_indexes(large_collection: Collection, space: EmbeddingSpace):
