@@ -28,6 +28,7 @@ WORKDIR /app
 COPY manage.py ./
 COPY templates templates
 COPY collections_app collections_app
+COPY workspace workspace
 COPY tableapi tableapi
 COPY sso sso
 COPY accounts accounts

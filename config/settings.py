@@ -99,6 +99,7 @@ INSTALLED_APPS = [
     "sso",
     "tableapi",
     "collections_app",
+    "workspace",
     "config.apps.ConfigConfig",
 ]
 

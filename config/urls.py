@@ -25,6 +25,7 @@ urlpatterns = [
     path("sso/", include("sso.urls")),
     path("", include("collections_app.urls")),
     path("", include("collections_app.pages.urls")),
+    path("tables/", include("workspace.urls")),
     path("", include("accounts.urls")),
 ]
 

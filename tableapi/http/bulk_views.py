@@ -13,11 +13,12 @@ from tableapi.bulk import bulk_write, upsert
 from tableapi.bulk.bulk_request import BulkRequest, parse_bulk
 from tableapi.bulk.bulk_write import RecordOutcome
 from tableapi.query.parameters import IMPORT, INPUT_DISPLAY, OutputOptions, parse_switch, parse_text
+from tableapi.write.table_write import write
 from tableapi.write.write_request import WriteInput, WriteRequest
 
 from .idempotency import respond_once
 from .responses import created_response, data_response, entry_json, written_response
-from .table_views import caller_of, json_body, parse_change, write
+from .table_views import caller_of, json_body, parse_change
 
 
 class BulkView(JsonView):

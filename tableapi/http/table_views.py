@@ -2,34 +2,27 @@
 
 import json
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from django.http import HttpResponse, HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.viewsets import ViewSet
 
-from system.errors import AccessDenied
 from system.http import django_request, etags
 from system.http.error_responses import own_origin
 from system.http.json_view import JsonView
 from system.strict_json import InvalidJson
-from tableapi.access.permissions import ADMIN, CATALOGUE_TABLES
-from tableapi.catalogue.definitions import Catalogue
-from tableapi.ddl import schema_editor
 from tableapi.query.parameters import IMPORT, INPUT_DISPLAY, OutputOptions, parse_output, parse_switch
 from tableapi.read import export, pipeline
-from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
 from tableapi.write import create, delete, update
-from tableapi.write.write_request import WriteInput, WriteRequest
+from tableapi.write.table_write import write
+from tableapi.write.write_request import WriteInput
 
 from .idempotency import IDEMPOTENCY_HEADER, respond_once
 from .responses import API_PATH, created_response, deleted_response, list_response, record_response, written_response
-
-Result = TypeVar("Result")
 
 
 class TableViewSet(JsonView, ViewSet):
@@ -81,28 +74,6 @@ class TableViewSet(JsonView, ViewSet):
             return deleted_response(table, sys_id)
 
         return respond_once(request, respond)
-
-
-def write(caller: Caller, table_name: str, change: WriteInput, operation: Callable[[WriteRequest], Result]) -> Result:
-    """Open the table for the caller and write to it. Design changes run one at a time: each takes the lock before it
-    loads the catalogue."""
-    is_designer = table_name in CATALOGUE_TABLES and ADMIN in caller.role_names
-    with schema_editor.design_lock() if is_designer else nullcontext():
-        return _write(caller, table_name, change, operation)
-
-
-@on_current_catalogue
-def _write(
-    catalogue: Catalogue,
-    caller: Caller,
-    table_name: str,
-    change: WriteInput,
-    operation: Callable[[WriteRequest], Result],
-) -> Result:
-    context = caller.context(catalogue)
-    if change.is_import and not context.view.permissions.is_admin:
-        raise AccessDenied("Only administrators can import records.", field="sysparm_import")
-    return operation(change.for_table(context, context.view.open_table(table_name)))
 
 
 def caller_of(request: Request) -> Caller:

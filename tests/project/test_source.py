@@ -12,7 +12,7 @@ import pytest
 
 from config.env import ROOT
 
-PRODUCT_FOLDERS = ("config", "system", "accounts", "sso", "tableapi", "collections_app")
+PRODUCT_FOLDERS = ("config", "system", "accounts", "sso", "tableapi", "collections_app", "workspace")
 SOURCE_FILES = sorted(
     path
     for folder in PRODUCT_FOLDERS

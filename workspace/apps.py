@@ -1,0 +1,11 @@
+"""App configuration of the workspace."""
+
+from django.apps import AppConfig
+
+
+class WorkspaceConfig(AppConfig):
+    name = "workspace"
+    verbose_name = "Workspace"
+
+    def ready(self) -> None:
+        from workspace.pages import start_page_entry  # noqa: F401  (registers the entry)

@@ -1,0 +1,61 @@
+"""What people set up for themselves: saved lists, the columns of each list, and the records they opened last."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from accounts.models import User
+from system.records.record import Record
+
+MAX_NAME_LENGTH = 100
+
+
+class SavedList(Record):
+    """A query with a name. `table_key` is that of the change log. `roles` contains the ids of roles that share it."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    table_key = models.CharField(max_length=63, db_index=True)
+    name = models.CharField(max_length=MAX_NAME_LENGTH)
+    query = models.TextField(blank=True, default="")
+    # Column paths; empty for the columns of the view.
+    columns = ArrayField(models.CharField(max_length=400), default=list, blank=True)
+    roles = ArrayField(models.CharField(max_length=32), default=list, blank=True)
+
+    class Meta(Record.Meta):
+        db_table = "workspace_saved_list"
+        ordering = ["name", "sys_id"]
+        constraints = [models.UniqueConstraint(fields=["user", "table_key", "name"], name="saved_list_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ListLayout(models.Model):
+    """The columns that a user chose for the list of a table, in order, each with its width in pixels (0: automatic)."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    table_key = models.CharField(max_length=63)
+    columns = models.JSONField(default=list)
+
+    class Meta:
+        db_table = "workspace_list_layout"
+        constraints = [models.UniqueConstraint(fields=["user", "table_key"], name="list_layout_once")]
+
+    def __str__(self) -> str:
+        return self.table_key
+
+
+class RecentRecord(models.Model):
+    """A record that a user opened. Only its id is kept, so what it shows follows the rules of now."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    table_key = models.CharField(max_length=63)
+    record_id = models.CharField(max_length=32)
+    opened_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "workspace_recent_record"
+        constraints = [models.UniqueConstraint(fields=["user", "table_key", "record_id"], name="recent_record_once")]
+        indexes = [models.Index(fields=["user", "-opened_at"], name="recent_record_latest")]
+
+    def __str__(self) -> str:
+        return self.record_id

@@ -1,0 +1,48 @@
+"""The base class of the pages: it requires a signed-in user and opens tables with their rights."""
+
+import json
+from typing import Any
+
+from django.contrib.auth.mixins import LoginRequiredMixin
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.views import View
+
+from accounts.models import User
+from system.http.error_responses import own_origin
+from tableapi.catalogue.definitions import Table
+from tableapi.database import catalogue_loader
+from tableapi.http.responses import API_PATH
+from tableapi.read.context import Caller, ReadContext
+
+
+class WorkspacePage(LoginRequiredMixin, View):
+    """A page, or a fragment that a script requests."""
+
+    caller: Caller
+
+    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().setup(request, *args, **kwargs)
+        if isinstance(request.user, User):
+            # Escaped for use inside a JSON string.
+            self.caller = Caller.of(request.user, json.dumps(own_origin(request) + API_PATH)[1:-1])
+
+    def user(self) -> User:
+        assert isinstance(self.request.user, User)
+        return self.request.user
+
+    def handle_no_permission(self) -> HttpResponseBase:  # type: ignore[override]  # wider type
+        if "HX-Request" not in self.request.headers:
+            return super().handle_no_permission()
+        # The session has ended. Reload the page, which then redirects to the sign-in page.
+        return HttpResponse(headers={"HX-Refresh": "true"})
+
+    def context(self) -> ReadContext:
+        """The caller's view of the cached catalogue. Statements check whether it is current."""
+        return self.caller.context(catalogue_loader.cached_catalogue())
+
+    def open_table(self, name: str) -> tuple[ReadContext, Table]:
+        """Open a table, or raise the 404 of the Table API. A table created by another process is found too."""
+        context = self.context()
+        if context.view.table(name) is None:
+            context = self.caller.context(catalogue_loader.reload_if_changed())
+        return context, context.view.open_table(name)
