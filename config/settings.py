@@ -283,7 +283,11 @@ UNFOLD = {
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": True,
     "DASHBOARD_CALLBACK": "system.admin_site.dashboard.add_tiles",
-    "STYLES": [lambda request: static("servicebase/admin.css")],
+    "STYLES": [
+        lambda request: static("servicebase/admin.css"),
+        lambda request: static("servicebase/workspace/palette.css"),
+    ],
+    "SCRIPTS": [lambda request: static("servicebase/workspace/palette.js")],
     "COLORS": {
         "primary": {
             "50": "#effaf8", "100": "#d7f2ed", "200": "#b1e4dc", "300": "#80cfc5", "400": "#4db3a8",

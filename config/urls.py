@@ -25,7 +25,7 @@ urlpatterns = [
     path("sso/", include("sso.urls")),
     path("", include("collections_app.urls")),
     path("", include("collections_app.pages.urls")),
-    path("tables/", include("workspace.urls")),
+    path("", include("workspace.urls")),
     path("", include("accounts.urls")),
 ]
 

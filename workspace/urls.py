@@ -1,10 +1,11 @@
-"""URLs of the workspace, below `/tables/`."""
+"""URLs of the workspace: `/tables/` and the pages beside it, whose names no table can take."""
 
 from django.urls import path
 
-from workspace.pages import home, options
+from workspace.pages import home, options, search
 
 urlpatterns = [
-    path("", home.HomePage.as_view(), name="tables"),
-    path("<slug:table>/options/", options.OptionsView.as_view(), name="record-options"),
+    path("find/", search.SearchPage.as_view(), name="find"),
+    path("tables/", home.HomePage.as_view(), name="tables"),
+    path("tables/<slug:table>/options/", options.OptionsView.as_view(), name="record-options"),
 ]

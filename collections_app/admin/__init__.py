@@ -31,7 +31,7 @@ dashboard.register_links(
 
 @start_page.register_entry
 def collections_entry(request: HttpRequest) -> start_page.StartPageEntry | None:
-    return start_page.StartPageEntry("Collections", "Search documents and add your own.", reverse("collections"))
+    return start_page.StartPageEntry("Collections", "Search documents and add your own.", reverse("collections"), 20)
 
 
 @dashboard.register_tile(order=30)

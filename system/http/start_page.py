@@ -13,6 +13,8 @@ class StartPageEntry:
     title: str
     description: str
     url: str
+    # Entries with a lower position come first.
+    position: int = 50
 
 
 EntryFactory = Callable[[HttpRequest], StartPageEntry | None]
@@ -22,4 +24,5 @@ register_entry = ENTRIES.register
 
 
 def entries(request: HttpRequest) -> list[StartPageEntry]:
-    return [entry for factory in ENTRIES if (entry := factory(request)) is not None]
+    found = [entry for factory in ENTRIES if (entry := factory(request)) is not None]
+    return sorted(found, key=lambda entry: entry.position)

@@ -1,7 +1,9 @@
 """Pages of a list: where a page starts, and the parameters of the next one."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tableapi.catalogue.definitions import Table
 from tableapi.database.statement_runner import ByteRow
@@ -25,6 +27,11 @@ class ListResult:
     next_page: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     total: int | None = None
+
+    def records(self) -> list[dict[str, Any]]:
+        """The records as parsed JSON."""
+        parsed: list[dict[str, Any]] = json.loads(b"[" + b",".join(self.blocks) + b"]")
+        return parsed
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,14 @@
-"""The home page: the tables that the caller can read, their work, saved lists, recent records and notifications."""
+"""The home page: the caller's work, saved lists, recent records, notifications, and the tables that they can read."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from tableapi.notifications import listing
+from workspace.forms.parameters import parameters
+from workspace.lists import short_lists
 from workspace.pages.base import WorkspacePage
+
+MAX_NOTIFICATIONS = 5
 
 
 class HomePage(WorkspacePage):
@@ -11,6 +16,13 @@ class HomePage(WorkspacePage):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         view = self.context().view
-        tables = [table for table in view.catalogue.tables.values() if view.can_read(table)]
-        tables.sort(key=lambda table: (table.is_system, table.label.casefold()))
-        return render(request, "workspace/home.html", {"tables": tables})
+        tables = sorted(filter(view.can_read, view.catalogue.tables.values()), key=lambda table: table.label.casefold())
+        notifications = listing.read_notifications(self.caller, parameters(unread=1, sysparm_limit=MAX_NOTIFICATIONS))
+        context = {
+            "work_lists": short_lists.work_lists(self.caller),
+            "recent_records": short_lists.recent_records(self.caller, self.user()),
+            "notifications": notifications.entries,
+            "designed_tables": [table for table in tables if not table.is_system],
+            "product_tables": [table for table in tables if table.is_system],
+        }
+        return render(request, "workspace/home.html", context)

@@ -8,4 +8,4 @@ from system.http import start_page
 
 @start_page.register_entry
 def tables_entry(request: HttpRequest) -> start_page.StartPageEntry | None:
-    return start_page.StartPageEntry("Tables", "Work with tasks and other records.", reverse("tables"))
+    return start_page.StartPageEntry("Tables", "Work with tasks and other records.", reverse("tables"), position=10)
