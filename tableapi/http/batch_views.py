@@ -35,7 +35,7 @@ ALLOWED_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 # The headers that a request in the batch can set; all others come from the batch request itself.
 META_NAMES = {"accept": "HTTP_ACCEPT", "if-match": "HTTP_IF_MATCH", "if-none-match": "HTTP_IF_NONE_MATCH"}
 RETURNED_HEADERS = ("ETag", "Link", "Location", "Retry-After", "X-Ignored-Fields", "X-Total-Count")
-STREAMED_TYPES = re.compile(r"csv|ndjson", re.IGNORECASE)
+STREAMED_TYPES = re.compile(r"csv|ndjson|spreadsheetml", re.IGNORECASE)
 ATTACHMENT_PATH = re.compile(rf"{API_PATH}[^/]+/[^/]+/attachments(?P<content>/[^/]+/content)?/?")
 JSON_TYPE = re.compile(r"application/json\s*(;.*)?", re.IGNORECASE)
 RECORD_URL = re.compile(rf"(?P<table>{API_PATH}[^/?]+)/[0-9a-z]{{1,32}}(?P<query>\?.*)?")

@@ -32,10 +32,9 @@ class TableViewSet(JsonView, ViewSet):
 
     def list(self, request: Request, table: str) -> HttpResponseBase:
         accepted = request.META.get("HTTP_ACCEPT", "").lower()
-        if "csv" in accepted or "ndjson" in accepted:
-            types = ("application/json", export.CSV, export.JSON_LINES)
-            media_type = django_request(request).get_preferred_type(types)
-            if media_type in (export.CSV, export.JSON_LINES):
+        if "csv" in accepted or "ndjson" in accepted or "spreadsheetml" in accepted:
+            media_type = django_request(request).get_preferred_type(("application/json", *export.MEDIA_TYPES))
+            if media_type in export.MEDIA_TYPES:
                 return export.export(caller_of(request), table, request.query_params, media_type)
         return list_response(request, pipeline.read_list(caller_of(request), table, request.query_params))
 

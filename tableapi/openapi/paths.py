@@ -1,15 +1,20 @@
-"""The two paths of a table in the OpenAPI document, with their operations. Pure."""
+"""The two paths of a table in the OpenAPI document, with their operations."""
 
 from dataclasses import dataclass
 
 from system import errors
 from system.openapi import READ_ERRORS, WRITE_ERRORS, Errors, Object, reference
+from tableapi.read.export import CSV, JSON_LINES
+from tableapi.read.xlsx_writer import XLSX
 
 from .components import LIST_PARAMETERS, OUTPUT_PARAMETERS, RECORD_HEADERS, WRITE_PARAMETERS
 from .operations import CHANGE_ERRORS, CREATE_ERRORS, TABLE_NAME, Names, Operation, json_content, json_success, paths_of
 from .schemas import TEXT
 
-EXPORTS: Object = {"text/csv": {"schema": TEXT}, "application/x-ndjson": {"schema": TEXT}}
+EXPORTS: Object = {
+    **{media_type: {"schema": TEXT} for media_type in (CSV, JSON_LINES)},
+    XLSX: {"schema": {"type": "string", "format": "binary"}},
+}
 LIST_ERRORS: Errors = (*READ_ERRORS, errors.TooLarge)
 DELETE_ERRORS: Errors = (*READ_ERRORS, *WRITE_ERRORS, errors.PreconditionFailed)
 READ_PARAMETERS = (*OUTPUT_PARAMETERS, "ifNoneMatch")

@@ -76,6 +76,13 @@ OTHER_CONSTANTS = {
     "config.runtime.supervisor.BLOCK_BYTES",
     "config.runtime.web_server.FIRST_READ_S",
     "tableapi.http.responses.HASHED_PART",
+    "tableapi.read.xlsx_writer.FIRST_EXACT_DAY",
+    "tableapi.read.xlsx_writer.MAX_SAFE_DIGITS",
+    "tableapi.read.xlsx_writer.MAX_SHEET_NAME_LENGTH",
+    "workspace.lists.short_lists.MAX_RECENT",
+    "workspace.lists.short_lists.MAX_ROWS",
+    "workspace.pages.home.MAX_NOTIFICATIONS",
+    "workspace.pages.search.MAX_ITEMS",
 }
 
 

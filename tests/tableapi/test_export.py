@@ -4,21 +4,23 @@ import csv
 import io
 import json
 import os
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from openpyxl import load_workbook
 
 from accounts.models import User
 from system import properties
 from system.property_definitions import EXPORT_RECORDS
 from tableapi.database import statement_runner
 from tableapi.models import Table
-from tableapi.read import export
+from tableapi.read import export, xlsx_writer
 from tests.tableapi.world import api, data_of, error_of, field, record, rule, table
 
 pytestmark = pytest.mark.django_db
-CSV, JSON_LINES = {"Accept": "text/csv"}, {"Accept": "application/x-ndjson"}
+CSV, JSON_LINES, XLSX = ({"Accept": media_type} for media_type in export.MEDIA_TYPES)
 
 
 @pytest.fixture(autouse=True)
@@ -212,3 +214,75 @@ def test_patterns_and_relative_times_match_as_in_a_list(device: Table, bob: User
     query = "nameLIKE0 % w^sys_created_atRELATIVEGE@day@ago@1"
 
     assert rows_of(api(bob).get("device", headers=CSV, query=query, fields="name"))[1:] == [["100 % wool"]]
+
+
+def sheet_rows(response: Any) -> list[list[Any]]:
+    assert response.status_code == 200, response.content
+    workbook = load_workbook(io.BytesIO(b"".join(response.streaming_content)), read_only=True)
+    return [list(row) for row in workbook.active.iter_rows(values_only=True)]
+
+
+def test_xlsx_cells_have_the_type_of_their_column(device: Table, bob: User):
+    field("device", "bought", "date")
+    field("device", "checked", "datetime")
+    field("device", "price", "decimal")
+    record("device", name="a < b & \ud7ff", rank=3, price="1.50", bought="2024-05-09", checked="2024-05-09 12:30:00")
+    record("device", name="12345678901234567890", rank=10**17)
+    names = "name,rank,price,bought,checked,state"
+
+    header, first, second = sheet_rows(api(bob).get("device", headers=XLSX, fields=names, query="ORDERBYrank"))
+
+    assert header == names.split(",")
+    assert first == ["a < b & \ud7ff", 3, 1.5, datetime(2024, 5, 9), datetime(2024, 5, 9, 12, 30), None]
+    assert second[:2] == ["12345678901234567890", str(10**17)]  # spreadsheets would round the number
+
+
+def test_xlsx_with_display_values_has_text(device: Table, bob: User, alice: User):
+    record("device", name="x", state="1", owners=[bob.pk, alice.pk], data={"a": 1})
+
+    rows = sheet_rows(api(bob).get("device", headers=XLSX, fields="state,owners,data", display_value=1))
+
+    assert rows[1] == ["New", "bob, alice", '{"a": 1}']
+
+
+def test_xlsx_escapes_formulas_unless_asked_not_to(device: Table, bob: User):
+    record("device", name="=1+1", state="2")
+
+    escaped, kept = (
+        sheet_rows(api(bob).get("device", headers=XLSX, fields="name,state", display_value=1, keep_formulas=value))
+        for value in (0, 1)
+    )
+
+    assert escaped[1] == ["'=1+1", "'=Old"] and kept[1] == ["=1+1", "=Old"]
+
+
+@pytest.mark.parametrize("text", ["\x01\x1f\ufffe", "x\r\ny", " a ", '"', "_x0041_", "\t"])
+def test_xlsx_holds_any_text(device: Table, bob: User, text: str):
+    record("device", name=text)
+
+    rows = sheet_rows(api(bob).get("device", headers=XLSX, fields="name", keep_formulas=1))
+
+    assert (rows[1][0] or "").replace("\n", "").replace("\r", "") in (text.replace("\r\n", ""), "")
+
+
+def test_xlsx_refuses_what_the_format_cannot_hold(device: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
+    field("device", "notes", "text", max_length=100_000)
+    record("device", notes="x" * (xlsx_writer.MAX_CELL_LENGTH + 1))
+
+    assert error_of(api(bob).get("device", headers=XLSX, fields="notes"))[0] == 413
+    monkeypatch.setattr(xlsx_writer, "MAX_ROWS", 1)
+    assert error_of(api(bob).get("device", headers=XLSX, fields="name"))[0] == 413
+
+
+def test_xlsx_has_one_value_in_each_cell(device: Table, bob: User):
+    assert error_of(api(bob).get("device", headers=XLSX, display_value="all"))[0] == 400
+
+
+def test_dates_that_spreadsheets_count_differently_are_text(device: Table, bob: User):
+    field("device", "bought", "date")
+    for day in ("0001-01-01", "1900-02-28", "1900-03-01"):
+        record("device", bought=day)
+
+    rows = sheet_rows(api(bob).get("device", headers=XLSX, fields="bought", query="ORDERBYbought"))
+
+    assert [row[0] for row in rows[1:]] == ["0001-01-01", "1900-02-28", datetime(1900, 3, 1)]
