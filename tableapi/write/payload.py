@@ -12,6 +12,7 @@ from tableapi.catalogue.value_readers import MAX_REFERENCES
 from tableapi.database import statement_runner
 from tableapi.query import read_plan
 from tableapi.query.expressions import NEVER
+from tableapi.read.context import ReadContext
 from tableapi.read.pipeline import RECORD_ID
 from tableapi.values import column_values, display_values
 
@@ -32,7 +33,8 @@ RECORD_NOT_FOUND = (
     "A reference must be the ID of a record that you can read. To send display values, set "
     "sysparm_input_display_value=1."
 )
-NAME_NOT_UNIQUE = 'Expected the display value of exactly one record that you can read. To send an ID, use {"value": …}.'
+NAME_EXPECTED = "Expected the display value of exactly one record that you can read."
+NAME_NOT_UNIQUE = f'{NAME_EXPECTED} To send an ID, use {{"value": …}}.'
 
 
 def read_columns(change: WriteRequest) -> dict[Column, Any]:
@@ -125,9 +127,9 @@ def _parse_display(change: WriteRequest, column: Column, value: Any) -> Any:
     elif value is not None:
         items = [_displayed_reference(item) for item in value] if isinstance(value, list) else [value]
         names = list(dict.fromkeys(item for item in items if isinstance(item, str) and item))
-        ids = _ids_by_display_value(change, column, names)
+        ids = ids_by_display_value(change.context, column, names)
         return [ids[item] if isinstance(item, str) and item else item for item in items]
-    return _ids_by_display_value(change, column, [value])[value] if isinstance(value, str) and value else value
+    return ids_by_display_value(change.context, column, [value])[value] if isinstance(value, str) and value else value
 
 
 def _displayed_reference(value: Any) -> Any:
@@ -139,11 +141,11 @@ def _displayed_reference(value: Any) -> Any:
     return {"value": link.rpartition("/")[2]} if name is None and isinstance(link, str) else name
 
 
-def _ids_by_display_value(change: WriteRequest, column: Column, names: list[str]) -> dict[str, str]:
+def ids_by_display_value(context: ReadContext, column: Column, names: list[str]) -> dict[str, str]:
     """Return the id of the only readable record with each display value."""
     if not names:
         return {}
-    view = change.context.view
+    view = context.view
     target = view.catalogue.tables.get(column.reference or "")
     path = read_plan.display_path(view, column)
     if len(names) > MAX_REFERENCES:
@@ -157,8 +159,7 @@ def _ids_by_display_value(change: WriteRequest, column: Column, names: list[str]
     texts_by_name = {name: display_values.stored_texts(path.column, name) for name in names}
     all_texts = list(dict.fromkeys(text for alternatives in texts_by_name.values() for text in alternatives))
     ids = {
-        text: {first, last}
-        for text, first, last in statement_runner.fetch(statement, change.context.inputs(names=all_texts))
+        text: {first, last} for text, first, last in statement_runner.fetch(statement, context.inputs(names=all_texts))
     }
     matches = {name: set().union(*(ids.get(text, set()) for text in stored)) for name, stored in texts_by_name.items()}
     if any(len(candidates) != 1 for candidates in matches.values()):

@@ -24,7 +24,7 @@ def changed_value(change: WriteRequest, column: Column, value: Any, current: Cur
         if current.is_readable and _is_unchanged_read_only(change, column, current, value):
             return UNCHANGED
         raise current_record.read_only_error(column)
-    if column.column_type.is_json and not replaces and isinstance(value, dict):
+    if column.column_type.is_json and not (replaces or change.replaces_json) and isinstance(value, dict):
         value = column_values.merge_patch(current.value, value)
     if current.is_readable and _is_returned_value(column, current, value):
         return UNCHANGED

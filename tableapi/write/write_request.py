@@ -26,6 +26,8 @@ class WriteInput:
     is_idempotent: bool = False
     # Whether an administrator creates the record with values that the server would set.
     is_import: bool = False
+    # Whether an update replaces JSON objects instead of merging them: pages send the whole value.
+    replaces_json: bool = False
 
     def for_table(self, context: ReadContext, table: Table) -> "WriteRequest":
         return WriteRequest(**vars(self), context=context, table=table)

@@ -83,6 +83,9 @@ OTHER_CONSTANTS = {
     "workspace.lists.short_lists.MAX_ROWS",
     "workspace.pages.home.MAX_NOTIFICATIONS",
     "workspace.pages.search.MAX_ITEMS",
+    "workspace.lists.query_description.MAX_ID_LENGTH",
+    "workspace.lists.query_description.MAX_RECORD_LABELS",
+    "workspace.lists.query_description.MAX_SHOWN_VALUES",
 }
 
 

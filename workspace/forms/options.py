@@ -34,6 +34,16 @@ def labels_of(context: ReadContext, table: Table, ids: Iterable[str]) -> dict[st
     return {option["id"]: option["label"] for option in options}
 
 
+def readable_ids(context: ReadContext, table: Table, ids: Iterable[str]) -> set[str]:
+    """Those of the ids that belong to records that the caller can read, if they can read ids."""
+    wanted = list(dict.fromkeys(ids))
+    if not wanted or not context.view.can_read(table) or context.view.column(table, "sys_id") is None:
+        return set()
+    raw = parameters(sysparm_query=f"sys_idIN{','.join(wanted)}", sysparm_fields="sys_id", sysparm_limit=len(wanted))
+    result = pipeline.fetch_list(context, table.name, parse_list(raw))
+    return {record["sys_id"] for record in json.loads(b"[" + b",".join(result.blocks) + b"]")}
+
+
 def display_name(context: ReadContext, table: Table) -> str | None:
     """The name of the display column, if the caller can read it and the ids of the records."""
     column, view = table.display_column, context.view

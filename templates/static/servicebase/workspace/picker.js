@@ -11,8 +11,9 @@ export function enhancePickers(root) {
   for (const input of root.querySelectorAll("input[data-picker]:not([role=combobox])")) new Picker(input);
 }
 
-// A picker for scripts. `items` are the chosen records ({id, label}); `onChange` gets the new ones.
-export function createPicker({ url, label, items = [], isMultiple = false, onChange = () => {} }) {
+// A picker for scripts. `items` are the chosen records ({id, label}); `onChange` gets the new ones. `find` returns the
+// options for a text instead of the URL. An option with `next` is not a choice: it continues the search with that text.
+export function createPicker({ url = "", label, items = [], isMultiple = false, find, onChange = () => {} }) {
   const input = document.createElement("input");
   Object.assign(input, { type: "text", autocomplete: "off" });
   input.setAttribute("aria-label", label);
@@ -21,14 +22,15 @@ export function createPicker({ url, label, items = [], isMultiple = false, onCha
   if (isMultiple) input.dataset.multiple = "";
   const holder = document.createElement("span");
   holder.append(input);
-  const picker = new Picker(input);
+  const picker = new Picker(input, find);
   picker.hidden.addEventListener("change", () => onChange(picker.items));
   return holder;
 }
 
 class Picker {
-  constructor(input) {
+  constructor(input, find) {
     this.input = input;
+    this.find = find;
     this.isMultiple = "multiple" in input.dataset;
     this.items = JSON.parse(input.dataset.items || "[]");
     this.options = [];
@@ -94,6 +96,10 @@ class Picker {
 
   choose(option) {
     if (!option) return;
+    if (option.next) {
+      this.input.value = option.next;
+      return this.suggest(option.next.trim());
+    }
     const others = this.isMultiple ? this.items.filter((item) => item.id !== option.id) : [];
     this.setItems([...others, option]);
   }
@@ -105,12 +111,16 @@ class Picker {
 
   async suggest(text = "") {
     const request = (this.request = new AbortController());
-    const url = `${this.input.dataset.picker}?${new URLSearchParams({ q: text })}`;
-    const headers = { Accept: "application/json" };
-    const response = await fetch(url, { headers, signal: request.signal }).catch(() => null);
-    if (!response?.ok || request !== this.request || document.activeElement !== this.input) return;
-    this.options = (await response.json()).options;
+    const options = await (this.find ? this.find(text) : this.fetchOptions(text, request.signal));
+    if (!options || request !== this.request || document.activeElement !== this.input) return;
+    this.options = options;
     this.showOptions();
+  }
+
+  async fetchOptions(text, signal) {
+    const url = `${this.input.dataset.picker}?${new URLSearchParams({ q: text })}`;
+    const response = await fetch(url, { headers: { Accept: "application/json" }, signal }).catch(() => null);
+    return response?.ok ? (await response.json()).options : null;
   }
 
   showOptions() {

@@ -1,0 +1,71 @@
+"""Converts the texts of submitted controls to the values of a JSON body, which the write pipeline checks."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from system.encoded_query import ComparisonKind
+from system.errors import InvalidInput
+from system.strict_json import InvalidJson, parse_json
+from tableapi.catalogue.definitions import Column
+from tableapi.read.context import ReadContext
+from tableapi.read.pipeline import RECORD_ID
+from tableapi.values import display_values
+from tableapi.write import payload
+
+from .options import readable_ids
+
+TEXT_TYPES = frozenset({"string", "text", "wysiwyg"})
+# White space in a secret counts.
+VERBATIM_TYPES = TEXT_TYPES | {"password", "secret"}
+
+
+def parse_control(context: ReadContext, column: Column, text: str) -> Any:
+    """The value of a control for the body of a write; None for an empty control. Raises InvalidInput with the field.
+
+    For changes of JSON columns, set `WriteInput.replaces_json`, because the control contains the whole value. Omit
+    empty passwords and secrets, whose controls do not show the stored value.
+    """
+    column_type = column.column_type
+    text = text.replace("\r\n", "\n") if column.type in VERBATIM_TYPES else text.strip()
+    if not text:
+        return None
+    if column_type.has_target:
+        names = [name for part in text.split(",") if (name := part.strip())] if column_type.is_list else [text]
+        ids = _reference_ids(context, column, names)
+        return ids if column_type.is_list else ids[0]
+    if column_type.is_json:
+        try:
+            return parse_json(text.encode(errors="surrogatepass"))
+        except (InvalidJson, UnicodeError) as error:
+            raise InvalidInput(getattr(error, "message", InvalidJson.message), field=column.name) from None
+    if column.compare_as is ComparisonKind.DATETIME:
+        return _utc_text(context, column, text)
+    # Choices are sent as their values.
+    return text if column_type.has_choices else display_values.parse_display_value(column, text)
+
+
+def _reference_ids(context: ReadContext, column: Column, texts: list[str]) -> list[str]:
+    """The ids of records that are given by their id or, without the picker, by their display value."""
+    target = context.view.table(column.reference or "")
+    ids = [text for text in texts if RECORD_ID.fullmatch(text)] if target is not None else []
+    known_ids = readable_ids(context, target, ids) if target is not None and ids else set()
+    names = [text for text in dict.fromkeys(texts) if text not in known_ids]
+    try:
+        ids_by_name = payload.ids_by_display_value(context, column, names)
+    except InvalidInput as error:
+        if error.message == payload.NAME_NOT_UNIQUE:
+            raise InvalidInput(payload.NAME_EXPECTED, field=column.name) from None
+        raise
+    return [text if text in known_ids else ids_by_name[text] for text in texts]
+
+
+def _utc_text(context: ReadContext, column: Column, text: str) -> str:
+    """The time in UTC, as the Table API expects it. A time without an offset is in the caller's time zone."""
+    try:
+        time = datetime.fromisoformat(text)
+        if time.tzinfo is None:
+            time = time.replace(tzinfo=context.caller.time_zone)
+        return time.astimezone(UTC).replace(tzinfo=None, microsecond=0).isoformat(" ")
+    except (ValueError, OverflowError):
+        # The reader of the type accepts other formats, or explains what it expects.
+        return text
