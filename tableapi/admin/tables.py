@@ -3,18 +3,14 @@
 from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
-from django.urls import path, reverse
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
-from django.views.decorators.http import require_safe
 
-from system.errors import NotFound
-from tableapi.admin import record_list
 from tableapi.admin.design_base import TABLE_FILTER, DesignAdmin
 from tableapi.catalogue.definitions import EXTENSIBLE_TABLES, HIDDEN_TABLES
 from tableapi.ddl import schema_editor
@@ -22,7 +18,7 @@ from tableapi.models import Rule, Table
 from tableapi.models.validation import check_table_deletion
 
 NO_READ_RULE = "Only administrators can read the records, because no active read rule applies."
-DELETE_RECORDS_HINT = "To delete records, use the Table API."
+DELETE_RECORDS_HINT = "Delete its records on the page of the table, or through the Table API."
 
 
 @admin.register(Table)
@@ -40,9 +36,7 @@ class TableAdmin(DesignAdmin):
         return super().get_queryset(request).annotate(own_column_count=Count("columns"))
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        if obj is None:
-            return [name for name in self.fields if name not in self.links]
-        return [name for name in self.fields if name != "record_link"] if obj.is_system else self.fields
+        return self.fields if obj is not None else [name for name in self.fields if name not in self.links]
 
     def save_model(self, request: HttpRequest, obj: Table, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
@@ -74,7 +68,7 @@ class TableAdmin(DesignAdmin):
     def record_link(self, table: Table) -> str:
         if table.name in HIDDEN_TABLES:
             return "Accessible only through the records to which they belong"
-        url = reverse("admin:tableapi_table_records", args=[table.pk])
+        url = reverse("table-list", args=[table.name])
         return format_html('<a class="sb-link" href="{}">Show records</a>', url)
 
     @admin.display(description="Columns")
@@ -98,28 +92,6 @@ class TableAdmin(DesignAdmin):
         add_url = f"{reverse(f'admin:tableapi_{model_name}_add')}?{urlencode({'table': table.pk})}"
         all_link = format_html('<a class="sb-link" href="{}">Show all ({})</a>', list_url, count) if count else "None"
         return format_html('{} · <a class="sb-link" href="{}">Add</a>', all_link, add_url) if can_add else all_link
-
-    def get_urls(self) -> Any:
-        view = self.admin_site.admin_view(require_safe(self.records_view))
-        return [path("<path:object_id>/records/", view, name="tableapi_table_records"), *super().get_urls()]
-
-    def records_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Show the table's records, or the record whose id is in the `record` parameter."""
-        table = self.get_object(request, object_id)
-        if not self.has_view_permission(request, table):
-            raise PermissionDenied
-        if table is None or table.is_system:
-            raise NotFound
-        user: Any = request.user
-        query, sys_id = request.GET.get("query", ""), request.GET.get("record", "")
-        context = {**self.admin_site.each_context(request), "title": f"Records of {table.name}", "table": table}
-        context["hidden_columns"] = record_list.hidden_columns(table)
-        if sys_id:
-            context["record"] = record_list.read_values(user, table.name, sys_id)
-        else:
-            records = record_list.read_list(user, table.name, query, request.GET.get("page", ""))
-            context |= {"record_list": records, "query": query}
-        return TemplateResponse(request, "admin/tableapi/table/records.html", context)
 
     def delete_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         """Shows the reason instead of the confirmation page if the table cannot be deleted."""

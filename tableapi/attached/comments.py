@@ -7,7 +7,8 @@ from django.db import transaction
 
 from system.errors import AccessDenied, InvalidInput
 from system.strict_json import InvalidJson
-from tableapi.catalogue.definitions import CREATE, USER_TABLE, Catalogue
+from tableapi.access.caller_view import CallerView
+from tableapi.catalogue.definitions import CREATE, USER_TABLE, Catalogue, Table
 from tableapi.database import statement_runner
 from tableapi.models import Comment
 from tableapi.models.attached import MAX_COMMENT_LENGTH
@@ -63,6 +64,12 @@ def delete_comment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str
     return {"sys_id": comment_id}
 
 
+def may_comment(view: CallerView) -> bool:
+    """Whether the rules let the caller comment at all. A condition is checked only when a comment is created."""
+    comments = _comment_table(view)
+    return comments is not None and view.permissions.record_decision(CREATE, comments) != NEVER
+
+
 def comment_entry(comment: Comment) -> dict[str, Any]:
     return {
         "sys_id": comment.pk,
@@ -84,9 +91,9 @@ def _lock_changeable_comment(record: OpenRecord, comment_id: str, verb: str, *, 
 
 def _check_permission(context: ReadContext, comment: Comment) -> None:
     """Check that the caller may create this comment, which is already written. The error undoes the write."""
-    comments, permissions = context.view.catalogue.tables.get(Comment._meta.db_table), context.view.permissions
+    comments, permissions = _comment_table(context.view), context.view.permissions
     is_allowed = False
-    if comments is not None and comments.is_system:  # otherwise, a designed table has this name
+    if comments is not None:
         decision = permissions.record_decision(CREATE, comments)
         is_allowed = decision == ALWAYS
         if decision not in (ALWAYS, NEVER):
@@ -94,6 +101,11 @@ def _check_permission(context: ReadContext, comment: Comment) -> None:
             ((is_allowed,),) = statement_runner.fetch(statement, context.inputs(sys_id=comment.pk))
     if not is_allowed:
         raise AccessDenied("You are not allowed to comment on this record.")
+
+
+def _comment_table(view: CallerView) -> Table | None:
+    table = view.catalogue.tables.get(Comment._meta.db_table)
+    return table if table is not None and table.is_system else None  # a designed table may have this name
 
 
 def _parse_text(body: Any) -> str:

@@ -5,15 +5,11 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpResponse, HttpResponseBase
-from django.utils.http import content_disposition_header
 from rest_framework.request import Request
 
 from system.http import django_request, uploads
 from system.http.json_view import JsonView
-from system.http.stored_file import StoredFile, new_file
-from tableapi.access.caller_view import record_not_found
 from tableapi.attached import attachments, comments, followers
-from tableapi.attached.media_types import IMAGE_TYPES
 from tableapi.attached.restore import restore
 from tableapi.changes.feed import CURSOR_PARAMETER, read_feed
 from tableapi.changes.history import read_history
@@ -22,6 +18,7 @@ from tableapi.query.parameters import parse_text
 from tableapi.read.entry_pages import EntryPage
 from tableapi.statistics.pipeline import read_statistics
 
+from .attachment_content import content_response
 from .responses import data_response, entry_response, page_response, set_ignored_fields, set_next_page
 from .table_views import caller_of, json_body
 
@@ -102,18 +99,7 @@ class AttachmentView(EntryView):
 class AttachmentContentView(EntryView):
     def get(self, request: Request, table: str, sys_id: str, entry: str) -> HttpResponseBase:
         attachment = attachments.find_attachment(caller_of(request), table, sys_id, entry)
-        with new_file() as file:
-            for piece in attachments.content_of(attachment) if request.method == "GET" else ():
-                file.write(piece)
-            if request.method == "GET" and file.tell() != attachment.size:
-                raise record_not_found()  # deleted concurrently
-        response = StoredFile(file.name, attachment.content_type)
-        response["Content-Length"] = str(attachment.size)
-        is_image = attachment.content_type in IMAGE_TYPES
-        response["Content-Disposition"] = content_disposition_header(not is_image, attachment.file_name) or ""
-        response["Content-Security-Policy"] = "sandbox; default-src 'none'"
-        response["ETag"] = f'"{attachment.sha256}"'
-        return response
+        return content_response(django_request(request), attachment)
 
 
 class FollowerView(EntryView):

@@ -38,6 +38,8 @@ LoggedChange = tuple[str, str | None, list[str], list[str]]
 
 def entries_of(context: ReadContext, notifications: Sequence[Notification]) -> dict[str, dict[str, Any]]:
     """Return entries by notification id, without those about data that the caller cannot read."""
+    if not notifications:
+        return {}
     catalogue = context.view.catalogue
     changes = _read_changes(context, notifications)
     comments = Comment.objects.filter(deletion_id=None).in_bulk(

@@ -21,17 +21,26 @@ ReadEntries = Callable[[str | None, int], Iterable[tuple[str, Entry]]]
 @dataclass(frozen=True)
 class EntryPage:
     entries: list[Entry]
-    # The cursor of the next page; empty on the last page.
-    cursor: str = ""
+    has_more: bool = False
+    keys: tuple[str, ...] = ()
+    identity: tuple[str, ...] = ()
+
+    @property
+    def cursor(self) -> str:
+        """The cursor of the next page; empty on the last page."""
+        return self.cursor_after(len(self.entries)) if self.has_more else ""
+
+    def cursor_after(self, count: int) -> str:
+        """The cursor of what follows the first `count` entries, for a page that shows only these."""
+        return cursors.encode(CursorPosition((self.keys[count - 1],)), list(self.identity))
 
 
 def page_of(raw: RawParameters, identity: list[str], read_entries: ReadEntries) -> EntryPage:
     page = parse_page(raw, CURSOR_PARAMETER)
     key = cursors.decode(page.cursor, identity).keys[0] if page.cursor else None
-    entries = list(islice(read_entries(key, page.limit + 1), page.limit + 1))
-    page_entries = entries[: page.limit]
-    cursor = cursors.encode(CursorPosition((page_entries[-1][0],)), identity) if len(entries) > page.limit else ""
-    return EntryPage([entry for _, entry in page_entries], cursor)
+    rows = list(islice(read_entries(key, page.limit + 1), page.limit + 1))
+    keys, entries = [key for key, _ in rows[: page.limit]], [entry for _, entry in rows[: page.limit]]
+    return EntryPage(entries, len(rows) > page.limit, tuple(keys), tuple(identity))
 
 
 def format_time(time: datetime) -> str:

@@ -61,6 +61,7 @@ OTHER_CONSTANTS = {
     "system.sandbox.child.NOBODY_UID",
     "system.sandbox.child.OUT_OF_MEMORY_EXIT_CODE",
     "system.property_definitions.PROPERTY_OVERHEAD_BYTES",
+    "tableapi.attached.pdf_page.MAX_SCALE",
     "tableapi.access.caller_view.BYTES_PER_COLUMN",
     "tableapi.sql.select.BYTES_PER_PARAMETER",
     "tableapi.write.designed_records.MIN_NUMBER_DIGITS",

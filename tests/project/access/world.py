@@ -77,6 +77,9 @@ def example_path(route: str, ids: dict[str, str]) -> str:
     if match and match[1] in apps.app_configs:
         return "/" + _admin_path(*match.groups())
     path = route.replace("(?P<table>[^/]+)", "task").replace("(?P<sys_id>[^/]+)", ids["task"])
+    if path.startswith("tables/"):
+        path = path.replace("<slug:table>", "task").replace("<slug:sys_id>", ids["task"])
+    path = path.replace("<slug:entry>", "0" * 18)
     path = path.replace("<slug:sys_id>", ids["collection"]).replace("<slug:document>", ids["document"])
     path = path.replace("<int:generation>", "1").replace("<int:number>", "0")
     path = path.replace("<slug:session_key>", "somebody-elses")
@@ -91,8 +94,7 @@ def example_path(route: str, ids: dict[str, str]) -> str:
 
 def _admin_path(app_label: str, model_name: str, remainder: str) -> str:
     model = apps.get_model(app_label, model_name)
-    filters = {"is_system": False} if remainder.endswith("records/") else {}
-    record = model._default_manager.filter(**filters).order_by("pk").first()
+    record = model._default_manager.order_by("pk").first()
     assert record is not None, f"{app_label}.{model_name} needs a row"
     remainder = re.sub(r"<(path:object_id|id)>", str(record.pk), remainder)
     if "history/(" in remainder:
