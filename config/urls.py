@@ -8,7 +8,6 @@ import tableapi.urls
 from accounts.http.pages import SignOutView
 from config.api_docs import ApiReference, RedocBundle, SchemaView
 from system.monitoring import health, metrics
-from workspace.pages.search import SearchPage
 
 urlpatterns = [
     *tableapi.urls.urlpatterns,  # first, because patterns are tried in order
@@ -26,8 +25,7 @@ urlpatterns = [
     path("sso/", include("sso.urls")),
     path("", include("collections_app.urls")),
     path("", include("collections_app.pages.urls")),
-    path("tables/", include("workspace.urls")),
-    path("find/", SearchPage.as_view(), name="find"),  # outside of /tables/, where it could be the name of a table
+    path("", include("workspace.urls")),
     path("", include("accounts.urls")),
 ]
 

@@ -4,9 +4,23 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from accounts.models import User
+from system import plain_sql
 from system.records.record import Record
 
 MAX_NAME_LENGTH = 100
+MAX_RECENT_RECORDS = 20
+RECORD_VISIT = """
+    WITH visit AS (
+        INSERT INTO workspace_recent_record (user_id, table_key, record_id, opened_at)
+        VALUES (%(user)s, %(table)s, %(record)s, clock_timestamp())
+        ON CONFLICT (user_id, table_key, record_id) DO UPDATE SET opened_at = excluded.opened_at
+    )
+    DELETE FROM workspace_recent_record WHERE id IN (
+        SELECT id FROM workspace_recent_record
+        WHERE user_id = %(user)s AND (table_key, record_id) <> (%(table)s, %(record)s)
+        ORDER BY opened_at DESC OFFSET %(count)s - 1
+    )
+"""
 
 
 class SavedList(Record):
@@ -44,6 +58,14 @@ class ListLayout(models.Model):
         return self.table_key
 
 
+class RecentRecordManager(models.Manager["RecentRecord"]):
+    def record_visit(self, user_id: str, table_key: str, record_id: str) -> None:
+        """Remember that the user opened the record, and forget all but their latest ones."""
+        plain_sql.run_statement(
+            RECORD_VISIT, {"user": user_id, "table": table_key, "record": record_id, "count": MAX_RECENT_RECORDS}
+        )
+
+
 class RecentRecord(models.Model):
     """A record that a user opened. Only its id is kept, so what it shows follows the rules of now."""
 
@@ -51,6 +73,7 @@ class RecentRecord(models.Model):
     table_key = models.CharField(max_length=63)
     record_id = models.CharField(max_length=32)
     opened_at = models.DateTimeField()
+    objects = RecentRecordManager()
 
     class Meta:
         db_table = "workspace_recent_record"

@@ -1,4 +1,4 @@
-"""URLs of the workspace, below `/tables/`."""
+"""URLs of the workspace: `/tables/` and what is below it, and pages beside it, whose names could be those of tables."""
 
 from django.urls import path
 
@@ -6,49 +6,57 @@ from tableapi.attached import attachments, comments, followers
 from workspace.pages import (
     fields,
     home,
-    list,
     list_bulk,
     list_cell,
     list_columns,
     list_export,
+    new_record,
     notifications,
     options,
+    record,
     saved_lists,
+    search,
 )
+from workspace.pages import list as list_page
 from workspace.pages.activity import ActivityAction, ActivityPage
 from workspace.pages.activity_files import AttachmentFile, AttachmentPageImage, UploadAction
 
-RECORD = "<slug:table>/<slug:sys_id>/"
+TABLE = "tables/<slug:table>/"
+RECORD = f"{TABLE}<slug:sys_id>/"
 COMMENT, ATTACHMENT = f"{RECORD}comments/<slug:entry>/", f"{RECORD}attachments/<slug:entry>/"
+
 create_comment = ActivityAction.as_view(action=comments.create_comment, takes_text=True)
 change_comment = ActivityAction.as_view(action=comments.change_comment, takes_text=True)
+delete_attachment = ActivityAction.as_view(action=attachments.delete_attachment)
 
 urlpatterns = [
-    path("", home.HomePage.as_view(), name="tables"),
+    path("find/", search.SearchPage.as_view(), name="find"),
     path("notifications/", notifications.NotificationsPage.as_view(), name="notifications"),
-    path("notifications/<slug:entry>/", notifications.NotificationAction.as_view(), name="notification"),
-    path("<slug:table>/options/", options.OptionsView.as_view(), name="record-options"),
-    path("<slug:table>/fields/", fields.FieldsView.as_view(), name="table-fields"),
-    path("<slug:table>/", list.ListPage.as_view(), name="table-list"),
-    path("<slug:table>/export/", list_export.ExportView.as_view(), name="list-export"),
-    path("<slug:table>/columns/", list_columns.ColumnsPage.as_view(), name="list-columns"),
-    path("<slug:table>/bulk/", list_bulk.BulkPage.as_view(), name="list-bulk"),
-    path("<slug:table>/saved/", saved_lists.SavedListPage.as_view(), name="saved-list-new"),
-    path("<slug:table>/saved/<slug:sys_id>/", saved_lists.SavedListPage.as_view(), name="saved-list"),
-    path("<slug:table>/<slug:sys_id>/cell/<slug:column>/", list_cell.CellView.as_view(), name="list-cell"),
-]
-
-urlpatterns += [
+    path("notifications/<slug:entry>/", notifications.NotificationAction.as_view(), name="notification-read"),
+    path("tables/", home.HomePage.as_view(), name="tables"),
+    # The list of a table.
+    path(TABLE, list_page.ListPage.as_view(), name="table-list"),
+    path(f"{TABLE}options/", options.OptionsView.as_view(), name="record-options"),
+    path(f"{TABLE}fields/", fields.FieldsView.as_view(), name="table-fields"),
+    path(f"{TABLE}export/", list_export.ExportView.as_view(), name="list-export"),
+    path(f"{TABLE}columns/", list_columns.ColumnsPage.as_view(), name="list-columns"),
+    path(f"{TABLE}bulk/", list_bulk.BulkPage.as_view(), name="list-bulk"),
+    path(f"{TABLE}saved/", saved_lists.SavedListPage.as_view(), name="saved-list-new"),
+    path(f"{TABLE}saved/<slug:sys_id>/", saved_lists.SavedListPage.as_view(), name="saved-list"),
+    # A record. Fixed names come before ids.
+    path(f"{TABLE}new/", new_record.NewRecordPage.as_view(), name="record-new"),
+    path(RECORD, record.RecordPage.as_view(), name="record-page"),
+    path(f"{RECORD}delete/", record.DeletePage.as_view(), name="record-delete"),
+    path(f"{RECORD}related/", record.RelatedView.as_view(), name="record-related"),
+    path(f"{RECORD}cell/<slug:column>/", list_cell.CellView.as_view(), name="list-cell"),
     path(f"{RECORD}activity/", ActivityPage.as_view(), name="record-activity"),
-    path(f"{RECORD}follow/", ActivityAction.as_view(action=followers.follow), name="follow"),
-    path(f"{RECORD}unfollow/", ActivityAction.as_view(action=followers.unfollow), name="unfollow"),
+    path(f"{RECORD}follow/", ActivityAction.as_view(action=followers.follow), name="record-follow"),
+    path(f"{RECORD}unfollow/", ActivityAction.as_view(action=followers.unfollow), name="record-unfollow"),
     path(f"{RECORD}comments/", create_comment, name="record-comments"),
     path(COMMENT, change_comment, name="record-comment"),
-    path(f"{COMMENT}delete/", ActivityAction.as_view(action=comments.delete_comment), name="delete-comment"),
+    path(f"{COMMENT}delete/", ActivityAction.as_view(action=comments.delete_comment), name="record-comment-delete"),
     path(f"{RECORD}attachments/", UploadAction.as_view(), name="record-attachments"),
     path(ATTACHMENT, AttachmentFile.as_view(), name="record-attachment"),
-    path(
-        f"{ATTACHMENT}delete/", ActivityAction.as_view(action=attachments.delete_attachment), name="delete-attachment"
-    ),
-    path(f"{ATTACHMENT}pages/<int:number>/", AttachmentPageImage.as_view(), name="attachment-page"),
+    path(f"{ATTACHMENT}delete/", delete_attachment, name="record-attachment-delete"),
+    path(f"{ATTACHMENT}pages/<int:number>/", AttachmentPageImage.as_view(), name="record-attachment-page"),
 ]

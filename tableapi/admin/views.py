@@ -42,11 +42,12 @@ class ViewColumnInline(TabularInline):  # type: ignore[misc]  # the theme has no
     model = ViewColumn
     form = PathForm
     formset = PathFormSet
-    fields = ("path", "position")
+    fields = ("path", "section", "position")
     extra = 0
     verbose_name = "column"
     verbose_name_plural = (
-        "columns, lowest position first (use dots to follow references, such as assigned_user.company.name)"
+        "columns, lowest position first (use dots to follow references, such as assigned_user.company.name; forms show "
+        "columns with a section under that heading)"
     )
 
 

@@ -21,14 +21,14 @@ HIDDEN_TABLES = frozenset({"sys_comment"})
 READ, CREATE, WRITE, DELETE = "read", "create", "write", "delete"
 OPERATIONS = (CREATE, READ, WRITE, DELETE)
 
-# Columns that only the server writes, with their type and the table that a reference points to.
-SYS_COLUMNS: Mapping[str, tuple[str, str | None]] = {
-    "sys_id": ("string", None),
-    "sys_created_at": ("datetime", None),
-    "sys_created_by": ("reference", USER_TABLE),
-    "sys_updated_at": ("datetime", None),
-    "sys_updated_by": ("reference", USER_TABLE),
-    "sys_version": ("integer", None),
+# Columns that only the server writes, with their type, the table that a reference points to, and their label.
+SYS_COLUMNS: Mapping[str, tuple[str, str | None, str]] = {
+    "sys_id": ("string", None, "ID"),
+    "sys_created_at": ("datetime", None, "Created"),
+    "sys_created_by": ("reference", USER_TABLE, "Created by"),
+    "sys_updated_at": ("datetime", None, "Updated"),
+    "sys_updated_by": ("reference", USER_TABLE, "Updated by"),
+    "sys_version": ("integer", None, "Version"),
 }
 # Designed tables also have this column: the record's own table, which may extend the table in the URL.
 OWN_TABLE_COLUMN = "sys_db_table_id"
@@ -204,6 +204,8 @@ class Catalogue:
     rules: tuple[Rule, ...] = ()
     # (table, view name) → paths in order.
     views: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    # The same keys → the section of each path.
+    view_sections: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     caches: DerivedCaches = field(default_factory=DerivedCaches, init=False, repr=False)
 
     @cached_property
@@ -227,6 +229,15 @@ class Catalogue:
         """The paths of a form view; a table without that view uses its parent's."""
         keys = ((owner, name) for owner in table.lineage)
         return next((self.views[key] for key in keys if key in self.views), None)
+
+    def form_view(self, table: Table, *names: str) -> tuple[tuple[str, str], ...] | None:
+        """The paths of the first of these views that the table or a parent has, each with its section."""
+        keys = ((owner, name) for name in names for owner in table.lineage)
+        key = next((key for key in keys if key in self.views), None)
+        if key is None:
+            return None
+        sections = self.view_sections.get(key, ("",) * len(self.views[key]))
+        return tuple(zip(self.views[key], sections, strict=True))
 
     def referring_columns(self, table: Table) -> Iterator[Column]:
         """Every column that may hold the id of a record of this table."""

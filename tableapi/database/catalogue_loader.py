@@ -72,7 +72,7 @@ def load() -> Catalogue:
         version = _stored_version()
         tables = {table.name: table for table in _load_tables()}
         rules = tuple(_load_rules({table.id: table.name for table in tables.values()}))
-        catalogue = Catalogue(version, tables, rules, _load_views())
+        catalogue = Catalogue(version, tables, rules, *_load_views())
         if _stored_version() == version:
             return catalogue
     return catalogue
@@ -131,8 +131,8 @@ def _lineage(sys_id: str, rows: Mapping[str, dict[str, Any]]) -> tuple[str, ...]
 
 
 def _sys_columns(root: str, is_system: bool) -> Iterator[Column]:
-    for name, (type_name, reference) in SYS_COLUMNS.items():
-        yield Column(name, type_name, root, name, label=name, reference=reference, read_only=True)
+    for name, (type_name, reference, label) in SYS_COLUMNS.items():
+        yield Column(name, type_name, root, name, label=label, reference=reference, read_only=True)
     if not is_system:
         name = OWN_TABLE_COLUMN
         yield Column(name, "reference", root, name, label="Table", reference=TABLE_TABLE, read_only=True)
@@ -196,6 +196,12 @@ def _is_valid(rule: Rule) -> bool:
         return False
 
 
-def _load_views() -> dict[tuple[str, str], tuple[str, ...]]:
+ViewParts = dict[tuple[str, str], tuple[str, ...]]
+
+
+def _load_views() -> tuple[ViewParts, ViewParts]:
+    """The paths of each view, and their sections."""
     views = models.View.objects.select_related("table").prefetch_related("columns")
-    return {(view.table.name, view.name): tuple(column.path for column in view.columns.all()) for view in views}
+    columns = {(view.table.name, view.name): view.columns.all() for view in views}
+    paths = {key: tuple(column.path for column in rows) for key, rows in columns.items()}
+    return paths, {key: tuple(column.section for column in rows) for key, rows in columns.items()}

@@ -30,11 +30,13 @@ class View(CatalogueRecord):
 class ViewColumn(CatalogueRecord):
     """One path of a view, such as `assigned_user.company.name`."""
 
-    table_columns = ("view", "path", "position")
+    table_columns = ("view", "path", "section", "position")
     display_column = "path"
 
     view = models.ForeignKey(View, on_delete=models.CASCADE, related_name="columns")
     path = models.CharField(max_length=400)
+    # The heading of the form under which the column is shown.
+    section = models.CharField(max_length=100, blank=True, default="")
     position = models.IntegerField(default=0)
     history = history_field()
 

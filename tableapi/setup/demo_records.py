@@ -1,4 +1,4 @@
-"""Demo records: tasks of the demo users, a form view, and access rules for the tasks."""
+"""Demo records: tasks of the demo users, form views, and access rules for the tasks."""
 
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -22,6 +22,13 @@ from tableapi.write import designed_records
 
 VIEW_NAME = "list"
 VIEW_PATHS = ("number", "short_description", "state", "priority", "caller.login", "assigned_user.login")
+# The headings of the form with their columns. Columns that few people need are left out.
+FORM_VIEW_NAME = "form"
+FORM_SECTIONS = {
+    "": "number state short_description priority description caller contact company service urgency impact",
+    "Assignment": "assignment_group assigned_user followers_list due_date sla_due approval_state parent_id work_notes",
+    "History": "opened_at opened_by closed_at closed_by state_changed_at",
+}
 IS_CALLER = "callerDYNAMICme"
 SERVICE_NAMES = ("Email", "Network", "Printing", "Workplace")
 
@@ -72,7 +79,7 @@ def create_demo_records() -> None:
         return
     with transaction.atomic():
         _create_rules(task)
-        _create_view(task)
+        _create_views(task)
         catalogue = catalogue_loader.reload_if_changed()
         with acting_user.acting_as(users["agent"].pk):
             _create_tasks(catalogue, users)
@@ -93,11 +100,16 @@ def _create_rules(task: Table) -> None:
     )
 
 
-def _create_view(task: Table) -> None:
-    view = View(table=task, name=VIEW_NAME)
-    saving.save_view(view)
-    for position, path in enumerate(VIEW_PATHS, 1):
-        saving.save_view_column(ViewColumn(view=view, path=path, position=position))
+def _create_views(task: Table) -> None:
+    form_paths = [(path, section) for section, paths in FORM_SECTIONS.items() for path in paths.split()]
+    for name, paths in ((VIEW_NAME, [(path, "") for path in VIEW_PATHS]), (FORM_VIEW_NAME, form_paths)):
+        view = View(table=task, name=name)
+        saving.save_view(view)
+        # Together, because each check of a path loads the catalogue.
+        ViewColumn.objects.bulk_create(
+            ViewColumn(view=view, path=path, section=section, position=position)
+            for position, (path, section) in enumerate(paths, 1)
+        )
 
 
 def _create_tasks(catalogue: Catalogue, users: dict[str, User]) -> None:

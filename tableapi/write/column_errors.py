@@ -11,6 +11,8 @@ from tableapi.values import defaults
 from . import designed_records
 from .write_request import WriteRequest
 
+VALUE_REQUIRED = "A value is required."
+
 
 @contextmanager
 def collecting_errors(errors: list[InvalidInput]) -> Iterator[None]:
@@ -26,7 +28,7 @@ def check_mandatory(change: WriteRequest, column: Column, value: Any) -> None:
     """Raise an error if a mandatory value is missing. It names the column only if the caller may know it."""
     if defaults.lacks_mandatory_value(column, value):
         is_known = change.context.view.permissions.can_see_column(change.table, column)
-        raise InvalidInput("A value is required.", code="mandatory", field=column.name if is_known else None)
+        raise InvalidInput(VALUE_REQUIRED, code="mandatory", field=column.name if is_known else None)
 
 
 @contextmanager

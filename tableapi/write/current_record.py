@@ -1,18 +1,23 @@
 """Reads and locks a record before a write, and checks permissions before and after it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 from system.errors import AccessDenied, BadRequest, NotFound, PreconditionFailed
 from tableapi.access.caller_view import CallerView, record_not_found
-from tableapi.catalogue.definitions import CREATE, Column, Table
+from tableapi.catalogue.definitions import CREATE, WRITE, Column, Table
 from tableapi.database import statement_runner
+from tableapi.query.expressions import ALWAYS, NEVER
 from tableapi.read.context import ReadContext
 from tableapi.read.pipeline import RECORD_ID
 
 from . import custom_columns, designed_records, permission_queries, product_records
 from .write_request import WriteRequest
+
+# Decisions that do not depend on the record.
+KNOWN = (ALWAYS, NEVER)
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,40 @@ def lock_current_record(
         is_writable = next(results) if permission.is_allowed is None else permission.is_allowed
         current_values[column] = CurrentValue(value, is_readable, is_writable, plain_text)
     return CurrentRecord(is_allowed, current_values)
+
+
+@dataclass(frozen=True)
+class RecordPermissions:
+    """Which operations are allowed on a record as it is, and which columns can be written if WRITE is allowed."""
+
+    operations: frozenset[str]
+    columns: frozenset[Column]
+
+
+def read_permissions(
+    context: ReadContext, table: Table, sys_id: str, operations: tuple[str, ...], columns: Iterable[Column]
+) -> RecordPermissions:
+    """Read what the caller may do with a record, without a lock. Raises 404 if the caller cannot read it."""
+    permissions = context.view.permissions
+    writable = [column for column in columns if not table.is_server_managed(column)]
+    operation_decisions = {name: permissions.record_decision(name, table) for name in operations}
+    column_decisions = {column: permissions.column_decision(WRITE, table, column) for column in writable}
+    open_operations = tuple(name for name, decision in operation_decisions.items() if decision not in KNOWN)
+    open_columns = tuple(column for column, decision in column_decisions.items() if decision not in KNOWN)
+    allowed: set[str] = {name for name, decision in operation_decisions.items() if decision == ALWAYS}
+    allowed_columns = {column for column, decision in column_decisions.items() if decision == ALWAYS}
+    if open_operations or open_columns:
+        statement = context.view.cached(
+            ("permissions", table.name, open_operations, tuple(column.name for column in open_columns)),
+            lambda: permission_queries.record_permissions_statement(permissions, table, open_operations, open_columns),
+        )
+        rows = statement_runner.fetch(statement, context.inputs(sys_id=sys_id))
+        ((stored_id, for_operations, for_columns),) = statement_runner.strip_version(rows, context.view.catalogue)
+        if stored_id is None:
+            raise record_not_found()
+        allowed |= set(compress(open_operations, for_operations))
+        allowed_columns |= set(compress(open_columns, for_columns))
+    return RecordPermissions(frozenset(allowed), frozenset(allowed_columns if WRITE in allowed else ()))
 
 
 def _split_value(table: Table, column: Column, value: Any) -> tuple[Any, str | None]:

@@ -179,7 +179,7 @@ def test_following_leads_to_notifications(visitor: Visitor):
     button.click()
     expect(page.get_by_role("button", name="Follow", exact=True)).to_be_visible()
     assert sys_id
-    assert visitor.open("/tables/notifications/") == 200
+    assert visitor.open("/notifications/") == 200
     expect(page.get_by_role("heading", name="Notifications")).to_be_visible()
     assert visitor.overflow_px() <= 0
 

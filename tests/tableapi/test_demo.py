@@ -89,7 +89,7 @@ def test_second_start_adds_nothing():
     create_demo_data()
 
     assert len(list_tasks("demo.agent")) == len(demo_records.TASKS)
-    assert View.objects.filter(table__name="task").count() == 1
+    assert View.objects.filter(table__name="task").count() == 2
 
 
 def test_removed_demo_data_is_not_created_again():

@@ -49,7 +49,7 @@ def test_saved_value_is_returned_as_cell(as_bob: Client, bob: User, lamp: str):
         f"{url}?link=1&list=sysparm_query%3Dsize%253D3", {"name": "Lantern", "cell-version": version_of(as_bob, url)}
     )
     assert response.status_code == 200 and response["HX-Reswap"] == "outerHTML"
-    link = f"/tables/device/{lamp}/?list=sysparm_query%3Dsize%253D3"
+    link = f"/tables/device/{lamp}/?list=table%3Ddevice%26sysparm_query%3Dsize%253D3"
     assert response.content.decode() == f'<td><a href="{link}">Lantern</a></td>'
     assert data_of(api(bob).get(f"device/{lamp}"))["name"] == "Lantern"
     assert as_bob.post(cell_url(lamp, "size"), {"size": "4"}).content.decode() == '<td class="number">4</td>'

@@ -37,7 +37,7 @@ def paths_of(client: Client, **parameters: str) -> list[str]:
 def chosen_of(response: object) -> list[str]:
     """The checked columns of the dialog, in order."""
     text = response.content.decode()  # type: ignore[attr-defined]
-    values = [part for part in text.split('name="path" value="')[1:]]
+    values = text.split('name="path" value="')[1:]
     return [part.partition('"')[0] for part in values if part.partition(">")[0].endswith("checked")]
 
 

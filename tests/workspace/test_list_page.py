@@ -77,7 +77,9 @@ def test_link_to_a_record_contains_the_parameters_of_the_list(as_bob: Client, de
     text = page_of(as_bob, **parameters)
     href = next(href for href in hrefs_of(text) if devices["lamp"] in href)
     assert href.startswith(f"/tables/device/{devices['lamp']}/?")
-    assert parse_qs(parse_qs(urlsplit(href).query)["list"][0]) == {name: [value] for name, value in parameters.items()}
+    assert parse_qs(parse_qs(urlsplit(href).query)["list"][0]) == {
+        name: [value] for name, value in {"table": "device", **parameters}.items()
+    }
 
 
 def test_records_of_a_child_table_link_with_its_name_if_it_is_visible(as_bob: Client, bob: User):

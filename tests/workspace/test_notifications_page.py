@@ -17,7 +17,7 @@ from tests.tableapi.world import api, field, record, rule, table
 from workspace.pages import notifications
 
 pytestmark = pytest.mark.django_db
-PATH = "/tables/notifications/"
+PATH = "/notifications/"
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_older_notifications_are_on_the_next_page(lamp: str, alice: User, bob: U
         api(alice).post(f"device/{lamp}/comments", {"text": f"Comment {number}."})
     tasks.notify_of_changes()
     first = as_bob.get(PATH, {"show": "unread"}).content.decode()
-    link = re.search(r'href="(/tables/notifications/\?after=[^"]+)"', first)
+    link = re.search(r'href="(/notifications/\?after=[^"]+)"', first)
     assert link and "Comment 24." in first and "Comment 4." not in first
     second = as_bob.get(link[1].replace("&amp;", "&")).content.decode()
     assert "Comment 4." in second and "Comment 24." not in second and "?after=" not in second

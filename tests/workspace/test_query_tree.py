@@ -32,6 +32,18 @@ def test_every_valid_text_keeps_its_meaning(text: str):
     assert parse(to_text(parse_tree(text))) == query
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("a={b^c}", "a=x)", "(a={x)})", "a={{x}", "a=}", "a>{=1}", "aIN{STANCEOF}", "aHAS{NOT1}"),
+        *("b=1^ORDERBYa^ORDERBYDESCc", "ORDERBYDESCa", "a=1^NQb=2^c=3^ORd=4", "(a=1^NQ(b=2^ORc=3))^ORd=4"),
+        "a=javascript:gs.daysAgo(1)",
+    ],
+)
+def test_quotes_are_written_only_where_needed(text: str):
+    assert to_text(parse_tree(text)) == text
+
+
 @LAW_SETTINGS
 @given(query_strategy(RECORDS), query_strategy(RECORDS))
 def test_an_added_condition_must_match_too(query: Query, other: Query):

@@ -12,15 +12,33 @@ from django.urls import reverse
 
 from system.encoded_query import ComparisonKind
 from tableapi.catalogue.definitions import Column
-from tableapi.catalogue.display_formats import NO_LABEL, YES_LABEL
+from tableapi.catalogue.display_formats import NO_LABEL, UNIT_SECONDS, YES_LABEL
+from tableapi.catalogue.value_readers import MAX_REFERENCES
 from tableapi.read.context import ReadContext
+from tableapi.read.pipeline import RECORD_ID
 
 from .display import local_time
 from .options import label, labels_of
 
 MAX_LINE_LENGTH = 1_000
 
+# The labels of columns that every table has.
+SYSTEM_LABELS: Mapping[str, str] = MappingProxyType(
+    {
+        "sys_id": "ID",
+        "sys_created_at": "Created",
+        "sys_created_by": "Created by",
+        "sys_updated_at": "Updated",
+        "sys_updated_by": "Updated by",
+        "sys_version": "Version",
+    }
+)
+
 Item = dict[str, str]
+
+
+def column_label(column: Column) -> str:
+    return SYSTEM_LABELS.get(column.name) or column.label or column.name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +97,7 @@ class Control:
 
     @property
     def label(self) -> str:
-        return self.column.label or self.column.name
+        return column_label(self.column)
 
     @property
     def id(self) -> str:
@@ -119,7 +137,8 @@ def control_of_text(context: ReadContext, column: Column, text: str, **attribute
     target = context.view.table(column.reference or "") if text and column.column_type.has_target else None
     if target is not None:
         ids = [part.strip() for part in text.split(",")] if column.column_type.is_list else [text.strip()]
-        labels = labels_of(context, target, [sys_id for sys_id in ids if sys_id.isalnum()])
+        known = len(ids) <= MAX_REFERENCES and all(map(RECORD_ID.fullmatch, ids))
+        labels = labels_of(context, target, ids) if known else {}
         if labels and len(labels) == len(set(ids)):
             items = [{"id": sys_id, "label": labels[sys_id]} for sys_id in ids]
             text = ", ".join(item["label"] for item in items)
@@ -177,5 +196,17 @@ def form_text(column: Column, field: Any, zone: tzinfo) -> str:
     if column.compare_as is ComparisonKind.DECIMAL:
         return format(Decimal(str(value)), "f")
     if column.type == "duration":
-        return str(field.get("display_value") or value)
+        return str(field.get("display_value") or duration_text(value))
     return str(value).replace("\r\n", "\n")
+
+
+def duration_text(seconds: int) -> str:
+    """
+    >>> duration_text(93_784), duration_text(0)
+    ('1d 2h 3m 4s', '0m')
+    """
+    parts = []
+    for unit, size in UNIT_SECONDS.items():
+        count, seconds = divmod(seconds, size)
+        parts += [f"{count}{unit}"] * bool(count)
+    return " ".join(parts) or "0m"

@@ -11,6 +11,8 @@ from tableapi.read.context import ReadContext
 from .parameters import parameters, quoted_value
 
 MAX_OPTIONS = 20
+# The length of a query is limited.
+MAX_IDS_PER_QUERY = 400
 
 
 def find_options(context: ReadContext, table: Table, text: str) -> list[dict[str, str]]:
@@ -30,7 +32,11 @@ def labels_of(context: ReadContext, table: Table, ids: Iterable[str]) -> dict[st
     name, wanted = display_name(context, table), list(dict.fromkeys(ids))
     if name is None or not wanted:
         return {}
-    options = _read_options(context, table, name, f"sys_idIN{','.join(wanted)}", limit=len(wanted))
+    options = [
+        option
+        for ids_text in _batches(wanted)
+        for option in _read_options(context, table, name, f"sys_idIN{ids_text}", limit=MAX_IDS_PER_QUERY)
+    ]
     return {option["id"]: option["label"] for option in options}
 
 
@@ -39,9 +45,16 @@ def readable_ids(context: ReadContext, table: Table, ids: Iterable[str]) -> set[
     wanted = list(dict.fromkeys(ids))
     if not wanted or not context.view.can_read(table) or context.view.column(table, "sys_id") is None:
         return set()
-    raw = parameters(sysparm_query=f"sys_idIN{','.join(wanted)}", sysparm_fields="sys_id", sysparm_limit=len(wanted))
-    result = pipeline.fetch_list(context, table.name, parse_list(raw))
-    return {record["sys_id"] for record in json.loads(b"[" + b",".join(result.blocks) + b"]")}
+    found: set[str] = set()
+    for ids_text in _batches(wanted):
+        raw = parameters(sysparm_query=f"sys_idIN{ids_text}", sysparm_fields="sys_id", sysparm_limit=MAX_IDS_PER_QUERY)
+        result = pipeline.fetch_list(context, table.name, parse_list(raw))
+        found |= {record["sys_id"] for record in json.loads(b"[" + b",".join(result.blocks) + b"]")}
+    return found
+
+
+def _batches(ids: list[str]) -> list[str]:
+    return [",".join(ids[start : start + MAX_IDS_PER_QUERY]) for start in range(0, len(ids), MAX_IDS_PER_QUERY)]
 
 
 def display_name(context: ReadContext, table: Table) -> str | None:

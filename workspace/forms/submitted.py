@@ -5,8 +5,9 @@ from typing import Any
 
 from system.encoded_query import ComparisonKind
 from system.errors import InvalidInput
-from system.strict_json import InvalidJson, parse_json
+from system.strict_json import InvalidJson, parse_json, refuse_unstorable
 from tableapi.catalogue.definitions import Column
+from tableapi.catalogue.value_readers import MAX_REFERENCES
 from tableapi.read.context import ReadContext
 from tableapi.read.pipeline import RECORD_ID
 from tableapi.values import display_values
@@ -25,19 +26,24 @@ def parse_control(context: ReadContext, column: Column, text: str) -> Any:
     For changes of JSON columns, set `WriteInput.replaces_json`, because the control contains the whole value. Omit
     empty passwords and secrets, whose controls do not show the stored value.
     """
-    column_type = column.column_type
     text = text.replace("\r\n", "\n") if column.type in VERBATIM_TYPES else text.strip()
     if not text:
         return None
+    try:
+        refuse_unstorable(text)
+        return _parse(context, column, text)
+    except InvalidJson as error:
+        raise InvalidInput(error.message, field=column.name) from None
+
+
+def _parse(context: ReadContext, column: Column, text: str) -> Any:
+    column_type = column.column_type
     if column_type.has_target:
         names = [name for part in text.split(",") if (name := part.strip())] if column_type.is_list else [text]
         ids = _reference_ids(context, column, names)
         return ids if column_type.is_list else ids[0]
     if column_type.is_json:
-        try:
-            return parse_json(text.encode(errors="surrogatepass"))
-        except (InvalidJson, UnicodeError) as error:
-            raise InvalidInput(getattr(error, "message", InvalidJson.message), field=column.name) from None
+        return parse_json(text.encode())
     if column.compare_as is ComparisonKind.DATETIME:
         return _utc_text(context, column, text)
     # Choices are sent as their values.
@@ -46,6 +52,8 @@ def parse_control(context: ReadContext, column: Column, text: str) -> Any:
 
 def _reference_ids(context: ReadContext, column: Column, texts: list[str]) -> list[str]:
     """The ids of records that are given by their id or, without the picker, by their display value."""
+    if len(texts) > MAX_REFERENCES:
+        raise InvalidInput(f"Expected at most {MAX_REFERENCES} references.", field=column.name)
     target = context.view.table(column.reference or "")
     ids = [text for text in texts if RECORD_ID.fullmatch(text)] if target is not None else []
     known_ids = readable_ids(context, target, ids) if target is not None and ids else set()

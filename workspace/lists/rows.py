@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from django.urls import reverse
 from django.utils.html import format_html
@@ -24,6 +24,7 @@ from .list_state import ListState
 PAGE_SIZE = 50
 MAX_CELL_LENGTH = 160
 EMPTY_LABEL = "(empty)"
+TABLE_NAME = "table"
 
 # The text and, if it is a link, the URL of a cell.
 CellContent = tuple[str, str]
@@ -34,6 +35,7 @@ class ListRow:
     sys_id: str
     label: str
     cells: SafeString
+    url: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,8 @@ class RowFormatter:
         self.view, self.zone = context.view, context.caller.time_zone
         self.table, self.columns = table, columns
         self.root = reverse("tables")
-        self.list_parameter = f"?list={quote(state.encoded)}" if state.parameters else ""
+        # Tells the form from which list it was opened.
+        self.list_parameter = f"?list={quote(urlencode({TABLE_NAME: table.name, **state.parameters}))}"
         self.link_path = link_path(table, columns)
         self.target_roots = [self._target_root(column) for column in columns]
 
@@ -108,7 +111,7 @@ class RowFormatter:
                 href = f"{target_root}{field_['value']}/" if target_root and text and field_ else ""
             pieces.append(_cell_template(column.is_number, bool(href)))
             values += [href, text] if href else [text]
-        return ListRow(sys_id, label, format_html("".join(pieces), *values) if pieces else SafeString())
+        return ListRow(sys_id, label, format_html("".join(pieces), *values) if pieces else SafeString(), url)
 
     def _table_root(self, record: Mapping[str, Any]) -> str:
         """The URL of the record's own table, which may extend the table of the list, if the caller can see it."""

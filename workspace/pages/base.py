@@ -1,7 +1,8 @@
 """The base class of the pages: it requires a signed-in user and opens tables with their rights."""
 
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from django.contrib.auth.mixins import LoginRequiredMixin
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -9,10 +10,14 @@ from django.views import View
 
 from accounts.models import User
 from system.http.error_responses import own_origin
-from tableapi.catalogue.definitions import Table
+from tableapi.catalogue.definitions import Catalogue, Table
 from tableapi.database import catalogue_loader
 from tableapi.http.responses import API_PATH
+from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller, ReadContext
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 class WorkspacePage(LoginRequiredMixin, View):
@@ -40,9 +45,22 @@ class WorkspacePage(LoginRequiredMixin, View):
         """The caller's view of the cached catalogue. Statements check whether it is current."""
         return self.caller.context(catalogue_loader.cached_catalogue())
 
+    def read(
+        self, name: str, function: Callable[Concatenate[ReadContext, Table, Arguments], Result],
+        *args: Arguments.args, **kwargs: Arguments.kwargs,
+    ) -> Result:  # fmt: skip
+        """Call the function with the caller's view of the current catalogue and the table, or raise its 404."""
+        return _read(self.caller, name, lambda context, table: function(context, table, *args, **kwargs))
+
     def open_table(self, name: str) -> tuple[ReadContext, Table]:
         """Open a table, or raise the 404 of the Table API. A table created by another process is found too."""
         context = self.context()
         if context.view.table(name) is None:
             context = self.caller.context(catalogue_loader.reload_if_changed())
         return context, context.view.open_table(name)
+
+
+@on_current_catalogue
+def _read(catalogue: Catalogue, caller: Caller, name: str, function: Callable[[ReadContext, Table], Result]) -> Result:
+    context = caller.context(catalogue)
+    return function(context, context.view.open_table(name))

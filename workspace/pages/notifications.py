@@ -29,7 +29,7 @@ def unread_count(caller: Caller) -> int:
 
 
 class NotificationsPage(WorkspacePage):
-    """`/tables/notifications/`. A POST marks all notifications as read."""
+    """`/notifications/`. A POST marks all notifications as read."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         only_unread = request.GET.get("show") == "unread"

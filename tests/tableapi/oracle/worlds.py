@@ -48,10 +48,10 @@ def sys_columns(table: str, root: str, *, is_system: bool) -> dict[str, Column]:
     """The columns that the server writes; a family shares those of its root."""
     definitions = dict(SYS_COLUMNS)
     if not is_system:
-        definitions[OWN_TABLE_COLUMN] = ("reference", TABLE_TABLE)
+        definitions[OWN_TABLE_COLUMN] = ("reference", TABLE_TABLE, "Table")
     return {
         name: Column(name, type_, root, name, id=f"{root}_{name}", reference=reference, read_only=True)
-        for name, (type_, reference) in definitions.items()
+        for name, (type_, reference, _) in definitions.items()
     }
 
 

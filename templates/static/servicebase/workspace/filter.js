@@ -64,12 +64,21 @@ class ConditionBuilder {
     if (this.isText || !this.isStarted) return;
     for (const [condition, row] of this.rows) {
       row.querySelector(".errors")?.remove();
-      if (!condition.path || condition.value || condition.isComplete?.()) continue;
+      const problem = this.problemOf(condition, row);
+      if (!problem) continue;
       event.preventDefault();
-      row.append(element("p", { className: "errors", role: "alert", textContent: "Enter a value." }));
-      return this.controlsOf(row.querySelector(".filter-value"))[0]?.focus();
+      row.append(element("p", { className: "errors", role: "alert", textContent: problem.message }));
+      return this.controlsOf(problem.box)[0]?.focus();
     }
     this.textInput.value = this.text();
+  }
+
+  // Rows without a field are left out, but a text there is perhaps the beginning of one.
+  problemOf(condition, row) {
+    const [fieldBox, , valueBox] = row.children;
+    const fieldText = this.controlsOf(fieldBox)[0].value.trim();
+    if (!condition.path) return fieldText && { message: "Choose a field of the list.", box: fieldBox };
+    return !condition.value && !condition.isComplete?.() && { message: "Enter a value.", box: valueBox };
   }
 
   controlsOf(box) {
@@ -149,7 +158,7 @@ class ConditionBuilder {
     const what = factor.groups ? "group" : "condition";
     return element(
       "span", { className: "filter-actions" },
-      button("or", addAlternative, { className: "secondary", title: "Add an alternative", aria: { label: `Add an alternative to this ${what}` } }),
+      button("or", addAlternative, { className: "secondary", title: "Add an alternative", aria: { label: `or: add an alternative to this ${what}` } }),
       button("×", () => this.remove(term, factor), { className: "danger", title: "Remove", aria: { label: `Remove this ${what}` } }),
     );
   }
@@ -194,8 +203,9 @@ class ConditionBuilder {
     const options = choices.map(({ key, label, isCommon }) => ({ value: key, label, isCommon }));
     if (!choice && condition.path) options.unshift({ value: "", label: condition.operator, isCommon: true });
     const onChange = (key) => {
+      const previous = choice;
       choice = choices.find((candidate) => candidate.key === key) ?? null;
-      if (choice) setChoice(condition, choice, field);
+      if (choice) setChoice(condition, choice, field, previous);
       return showValue();
     };
     const [common, more] = [true, false].map((isCommon) => options.filter((option) => option.isCommon === isCommon));
@@ -216,11 +226,12 @@ class ConditionBuilder {
   }
 }
 
-// Keep a value that the new operator takes too, such as the text of "is" for "contains".
-function setChoice(condition, choice, field) {
-  const isSameKind = condition.value && condition.kind === choice.kind && condition.path === condition.valuePath && !choice.fixed && !choice.direction;
-  Object.assign(condition, { operator: choice.operator, kind: choice.kind, valuePath: condition.path });
-  if (!isSameKind) condition.value = initialValue(choice, field);
+// Keep a value that the new operator takes too, such as that of "is" for "is not" or "is one of".
+function setChoice(condition, choice, field, previous) {
+  const kinds = [previous?.kind, choice.kind];
+  const isKept = kinds[0] === kinds[1] || (kinds.every((kind) => ["text", "list"].includes(kind)) && !condition.value.includes(","));
+  condition.operator = choice.operator;
+  if (!isKept || choice.fixed || choice.direction || !condition.value) condition.value = initialValue(choice, field);
 }
 
 // Remove terms, groups and parentheses that are empty.
