@@ -145,6 +145,9 @@ class Environment:
     attachment_limit_mb: int = variable(
         "SVC_ATTACHMENT_LIMIT_MB", "Maximum size of an attachment of a record, in MB.", 50, parsers.integer(1, 1024)
     )
+    import_limit_mb: int = variable(
+        "SVC_IMPORT_LIMIT_MB", "Maximum size of a file to import, in MB.", 200, parsers.integer(1, 4096)
+    )
     text_limit_mb: int = variable(
         "SVC_TEXT_LIMIT_MB", "Maximum size of a text that is loaded without a file, in MB.", 10, parsers.integer(1, 100)
     )

@@ -205,6 +205,7 @@ EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = ENVIRONMENT.email_from
 
 ATTACHMENT_LIMIT = ENVIRONMENT.attachment_limit_mb * 1024 * 1024
+IMPORT_LIMIT = ENVIRONMENT.import_limit_mb * 1024 * 1024
 # The limits of document collections, sizes in bytes.
 COLLECTIONS = {
     "file_limit": ENVIRONMENT.file_limit_mb * 1024 * 1024,

@@ -1,13 +1,20 @@
 """Background tasks of the Table API."""
 
+import time
+
 from celery import shared_task
 
+from system.background import shutdown
 from tableapi.design import index_builder
 from tableapi.http import idempotency
+from tableapi.imports import jobs, queue, steps
 from tableapi.notifications import change_scan, emails
 from tableapi.write import deferred_records
 
 MAX_BUILD_S = 3600
+MAX_IMPORT_S = 3600
+# An import that is written in steps gives others a turn after this time.
+IMPORT_BUDGET_S = 10.0
 
 
 # Building a large index takes longer than the usual limit. A concurrent run finds the lock taken and exits.
@@ -43,3 +50,22 @@ def forget_notifications() -> None:
 def forget_answers() -> None:
     """Delete stored responses to requests with an `Idempotency-Key` after the retention period."""
     idempotency.delete_expired()
+
+
+# A step that writes everything or nothing takes longer than the usual limit.
+@shared_task(time_limit=MAX_IMPORT_S, soft_time_limit=MAX_IMPORT_S - 60)
+def run_imports() -> None:
+    """Process the imports that are due, in turns. Sent for each import, and scheduled to catch missed ones."""
+    deadline = time.monotonic() + IMPORT_BUDGET_S
+    while time.monotonic() < deadline and not shutdown.has_begun():
+        lease = queue.take_next()
+        if lease is None:
+            return
+        steps.process(*lease, deadline=deadline, must_stop=shutdown.has_begun)
+    queue.wake()
+
+
+@shared_task
+def forget_imports() -> None:
+    """Delete finished imports with their files after the time in which they can be undone."""
+    jobs.delete_expired()

@@ -5,12 +5,14 @@ from django.urls import re_path
 from tableapi.http import entry_views as entries
 from tableapi.http.batch_views import BatchView
 from tableapi.http.bulk_views import BulkView, UpsertView
+from tableapi.http.import_views import ImportRunView, ImportsView, ImportUndoView, ImportView
 from tableapi.http.table_views import TableViewSet
 
 LIST_VIEW = TableViewSet.as_view({"get": "list", "post": "create"})
 RECORD_VIEW = TableViewSet.as_view({"get": "retrieve", "put": "update", "patch": "partial_update", "delete": "destroy"})
 RECORD = r"^rest/v1/table/(?P<table>[^/]+)/(?P<sys_id>[^/]+)"
 ENTRY = r"(?P<entry>[0-9a-z]{1,32})"
+IMPORTS = r"^rest/v1/import/(?P<table>[^/]+)"
 
 urlpatterns = [
     re_path(r"^rest/v1/table/(?P<table>[^/]+)/?$", LIST_VIEW, name="records"),
@@ -30,6 +32,10 @@ urlpatterns = [
     re_path(r"^rest/v1/batch/?$", BatchView.as_view(), name="batch"),
     re_path(r"^rest/v1/bulk/(?P<table>[^/]+)/?$", BulkView.as_view(), name="bulk"),
     re_path(r"^rest/v1/upsert/(?P<table>[^/]+)/?$", UpsertView.as_view(), name="upsert"),
+    re_path(rf"{IMPORTS}/?$", ImportsView.as_view(), name="imports"),
+    re_path(rf"{IMPORTS}/{ENTRY}/?$", ImportView.as_view(), name="import"),
+    re_path(rf"{IMPORTS}/{ENTRY}/run/?$", ImportRunView.as_view(), name="import-run"),
+    re_path(rf"{IMPORTS}/{ENTRY}/undo/?$", ImportUndoView.as_view(), name="import-undo"),
     re_path(r"^rest/v1/stats/(?P<table>[^/]+)/?$", entries.StatisticsView.as_view(), name="statistics"),
     re_path(r"^rest/v1/changes/(?P<table>[^/]+)/?$", entries.ChangeFeedView.as_view(), name="changes"),
 ]

@@ -8,6 +8,8 @@ SCHEDULES = (
     ("Create and drop partitions of the change log", "system.tasks.update_change_partitions", 1, "days"),
     ("Build indexes of designed tables", "tableapi.tasks.build_indexes", 1, "minutes"),
     ("Create deferred records", "tableapi.tasks.create_deferred", 10, "seconds"),
+    ("Continue imports", "tableapi.tasks.run_imports", 10, "seconds"),
+    ("Delete old imports", "tableapi.tasks.forget_imports", 1, "hours"),
     ("Notify users of changes", "tableapi.tasks.notify_of_changes", 10, "seconds"),
     ("Send notifications by email", "tableapi.tasks.send_notification_emails", 30, "seconds"),
     ("Delete old notifications", "tableapi.tasks.forget_notifications", 1, "days"),

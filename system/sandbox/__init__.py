@@ -6,6 +6,6 @@
 Limits inside an engine or parser can be escaped, so the whole process is confined before it reads any input.
 """
 
-from .process import RunLimits, RunResult, RunStatus, run
+from .process import RunFailed, RunLimits, RunResult, RunStatus, run, stream
 
-__all__ = ["RunLimits", "RunResult", "RunStatus", "run"]
+__all__ = ["RunFailed", "RunLimits", "RunResult", "RunStatus", "run", "stream"]

@@ -1,8 +1,9 @@
 """The child process: loads a program, drops all privileges, then reads the input and writes the output.
 
 Arguments: the program's file, the limits as JSON, and the program's own arguments. The program is a module with
-`prepare(arguments)`, which imports what it needs and returns a function from input to output. Standard library only:
-the product cannot be imported here.
+`prepare(arguments)`, which imports what it needs and returns a function from input to output. If the module sets
+`IS_STREAMING`, the function takes the input file instead, which is seekable, and yields non-empty parts of the output.
+Standard library only: the product cannot be imported here.
 """
 
 import ctypes
@@ -95,14 +96,24 @@ def load_program(path: str) -> Any:
 
 def main() -> None:
     path, limits, *arguments = sys.argv[1:]
-    program = load_program(path).prepare(arguments)
+    module = load_program(path)
+    program = module.prepare(arguments)
     confine(json.loads(limits))
     sys.stdout.buffer.write(READY)
     sys.stdout.buffer.flush()
     try:
-        output = program(sys.stdin.buffer.read())
+        if getattr(module, "IS_STREAMING", False):
+            for part in program(sys.stdin.buffer):
+                write(part)
+            output = b""  # the end
+        else:
+            output = program(sys.stdin.buffer.read())
     except MemoryError:
         sys.exit(OUT_OF_MEMORY_EXIT_CODE)
+    write(output)
+
+
+def write(output: bytes) -> None:
     sys.stdout.buffer.write(len(output).to_bytes(LENGTH_BYTES, "big"))
     sys.stdout.buffer.write(output)
     sys.stdout.buffer.flush()

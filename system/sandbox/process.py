@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from math import inf
 from pathlib import Path
+from typing import IO
 
 from . import child
 
@@ -55,6 +56,14 @@ class RunResult:
     cpu_s: float = 0.0
 
 
+class RunFailed(Exception):
+    """A streaming program did not finish."""
+
+    def __init__(self, status: RunStatus) -> None:
+        super().__init__(status.value)
+        self.status = status
+
+
 def run(program: Path, arguments: Sequence[str], data: bytes, limits: RunLimits, *, deadline: float = inf) -> RunResult:
     """Runs the program on the data. `deadline` (monotonic clock) also bounds the start of the interpreter.
 
@@ -91,12 +100,41 @@ def run(program: Path, arguments: Sequence[str], data: bytes, limits: RunLimits,
     )
 
 
-def start(program: Path, arguments: Sequence[str], limits: RunLimits) -> subprocess.Popen[bytes]:
+def stream(program: Path, arguments: Sequence[str], file: IO[bytes], limits: RunLimits) -> Iterator[bytes]:
+    """Runs a streaming program on a file, and yields the parts of its output, each of at most `output_bytes`.
+
+    Raises RunFailed after the last part if the program did not finish.
+    """
+    file.seek(0)
+    process = start(program, arguments, limits, stdin=file.fileno())
+    is_too_large = False
+    try:
+        with kill_at(process, time.monotonic() + limits.run_s) as killed_event:
+            is_ready = read(process, len(child.READY)) == child.READY
+            while is_ready and len(header := read(process, child.LENGTH_BYTES)) == child.LENGTH_BYTES:
+                length = int.from_bytes(header, "big")
+                if not length:
+                    return
+                is_too_large = length > limits.output_bytes
+                part = b"" if is_too_large else read(process, length)
+                if len(part) < length:
+                    break
+                yield part
+            if not is_too_large:
+                wait_for_exit(process)
+    finally:
+        exit_code, _ = kill(process)
+    raise RunFailed(RunStatus.TOO_LARGE if is_too_large else status_of(exit_code, killed_event.is_set()))
+
+
+def start(
+    program: Path, arguments: Sequence[str], limits: RunLimits, stdin: int = subprocess.PIPE
+) -> subprocess.Popen[bytes]:
     """Start the child. -I, -S and an empty environment hide the product's folders, variables and secrets."""
     limits_json = json.dumps({"memory": limits.memory_bytes, "cpu_s": limits.cpu_s, "run_s": limits.run_s})
     return subprocess.Popen(
         [sys.executable, "-I", "-S", "-B", str(CHILD_SCRIPT), str(program), limits_json, *arguments],
-        stdin=subprocess.PIPE,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={},

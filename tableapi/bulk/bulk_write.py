@@ -51,11 +51,11 @@ def create_records(change: WriteRequest, bulk: BulkRequest) -> list[RecordOutcom
     writer = _RecordWriter(_with_minimal_output(change), bulk.continues_on_error, _create, CREATED)
     with transaction.atomic():
         for group in row_insert.group_records(writer.change, bulk.records):
-            ids = row_insert.insert_group(writer.change, group)
-            if ids is not None:
-                writer.outcomes += [RecordOutcome(sys_id, CREATED) for sys_id in ids]
-            else:
-                writer.write_each(RecordToWrite(body) for body in group.bodies)
+            for part, ids in row_insert.insert_in_parts(writer.change, group):
+                if ids is not None:
+                    writer.outcomes += [RecordOutcome(sys_id, CREATED) for sys_id in ids]
+                else:
+                    writer.write_each(RecordToWrite(body) for body in part.bodies)
         return writer.outcomes
 
 

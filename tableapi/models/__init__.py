@@ -9,6 +9,7 @@ from tableapi.models.attached import (
     NotificationPosition,
 )
 from tableapi.models.catalogue_version import State
+from tableapi.models.imports import Import, ImportMapping, ImportPiece
 from tableapi.models.queues import DeferredRecord, IdempotentAnswer
 from tableapi.models.rules import Rule
 from tableapi.models.set_on_change_rules import SetRule
@@ -17,5 +18,6 @@ from tableapi.models.views import View, ViewColumn
 
 __all__ = [
     "Attachment", "AttachmentPiece", "Choice", "Column", "Comment", "DeferredRecord", "Follower", "IdempotentAnswer",
-    "Notification", "NotificationPosition", "Rule", "SetRule", "State", "Table", "View", "ViewColumn",
+    "Import", "ImportMapping", "ImportPiece", "Notification", "NotificationPosition", "Rule", "SetRule", "State",
+    "Table", "View", "ViewColumn",
 ]  # fmt: skip

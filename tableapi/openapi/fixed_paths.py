@@ -3,7 +3,7 @@
 from system import errors
 from system.openapi import READ_ERRORS, Errors, Object, array_of, object_of, reference
 
-from .components import OUTPUT_PARAMETERS, RECORD_HEADERS, STATISTICS_PARAMETERS, WRITE_PARAMETERS
+from .components import IMPORT_PARAMETERS, OUTPUT_PARAMETERS, RECORD_HEADERS, STATISTICS_PARAMETERS, WRITE_PARAMETERS
 from .operations import CHANGE_ERRORS, CREATE_ERRORS, Names, Operation, json_content, json_success
 from .schemas import envelope_of
 
@@ -15,9 +15,14 @@ FEED_PARAMETERS = ("since", "entryLimit", *OUTPUT_PARAMETERS)
 FEED_ERRORS: Errors = (*READ_ERRORS, errors.CursorExpired)
 BULK_ERRORS: Errors = (*CHANGE_ERRORS, errors.TooLarge)
 ENTRY_ERRORS: Errors = (*READ_ERRORS, errors.AccessDenied)
+XLSX_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 FILE_SCHEMA: Object = {"type": "string", "format": "binary"}
 FILE: Object = {"application/octet-stream": {"schema": FILE_SCHEMA}}
 FILE_BODY: Object = {"multipart/form-data": {"schema": object_of({"file": FILE_SCHEMA})}, **FILE}
+IMPORT_FILE: Object = {
+    "multipart/form-data": FILE_BODY["multipart/form-data"],
+    **{name: {"schema": FILE_SCHEMA} for name in ("text/csv", XLSX_TYPE, "application/x-ndjson")},
+}
 MARK, NEW_COMMENT = json_content("Mark"), json_content("NewComment")
 
 HISTORY = json_success(reference("schemas", "History"), "The changes, newest first.", "Link")
@@ -54,6 +59,14 @@ def _entry(
     return Operation(operation_id, summary, success, parameters, error_types, body)
 
 
+def _import(operation_id: str, summary: str, body: Object | None = None, parameters: Names = ()) -> Operation:
+    schema = reference("schemas", "ImportState")
+    success = json_success(schema, "The import is finished.", "Location")
+    success |= json_success(schema, "The import continues in the background.", "Location", status="202")
+    return Operation(operation_id, summary, success, parameters, CREATE_ERRORS, body)
+
+
+IMPORT_PATH = "/rest/v1/import/{tableName}"
 RESTORE_PATH = "/rest/v1/restore/{entry}"  # for administrators only
 OPERATIONS: dict[tuple[str, str], Operation] = {
     ("post", "/rest/v1/bulk/{tableName}"): _write(
@@ -73,6 +86,22 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         UPSERT_PARAMETERS,
         created="The record was created.",
     ),
+    ("post", IMPORT_PATH): _import(
+        "import_start", "Import a file", IMPORT_FILE, ("fileName", "entryLimit", *IMPORT_PARAMETERS)
+    ),
+    ("get", f"{IMPORT_PATH}/{{entry}}"): Operation(
+        "import_read",
+        "Read the state of your import",
+        json_success(reference("schemas", "ImportState")),
+        ("entryLimit",),
+    ),
+    ("delete", f"{IMPORT_PATH}/{{entry}}"): _entry(
+        "import_delete", "Cancel your import, or delete a finished one", "EntryId"
+    ),
+    ("post", f"{IMPORT_PATH}/{{entry}}/run"): _import(
+        "import_run", "Run your import again with the same file", None, ("entryLimit", *IMPORT_PARAMETERS)
+    ),
+    ("post", f"{IMPORT_PATH}/{{entry}}/undo"): _import("import_undo", "Undo your import", None, ("entryLimit",)),
     ("post", "/rest/v1/batch"): Operation(
         "batch_run", "Run a batch of requests", BATCH_RESULT, (), BULK_ERRORS, json_content("Batch")
     ),

@@ -90,6 +90,28 @@ RESTORED: Object = {
     "emptied_references": INTEGER | {"description": "The number of references that the deletion cleared."},
     "lost_references": TEXT_ARRAY | {"description": LOST_REFERENCES_TEXT},
 }
+IMPORT_COUNT_NAMES = ("lines", "processed", "created", "updated", "unchanged", "failed")
+IMPORT_STATE = object_of(
+    {
+        "sys_id": TEXT,
+        "table": TEXT,
+        "state": {"enum": ["reading", "writing", "done", "failed", "cancelled", "undoing", "undone"]},
+        "file_name": TEXT,
+        "mode": TEXT,
+        "dry_run": BOOLEAN,
+        "on_error": TEXT,
+        "format": ANY_OBJECT,
+        "columns": array_of(object_of({"name": TEXT, "type": TEXT, "column": TEXT_OR_NULL})),
+        **dict.fromkeys((*IMPORT_COUNT_NAMES, "undone", "left"), INTEGER),
+        "error": {"type": ["array", "null"], "items": ANY_OBJECT},
+        "line_errors": array_of(object_of({"line": INTEGER, "errors": array_of(ANY_OBJECT)})),
+        "left_records": array_of(object_of({"sys_id": TEXT_OR_NULL, "errors": array_of(ANY_OBJECT)})),
+        "sys_created_at": TEXT,
+        "finished_at": TEXT_OR_NULL,
+        "can_be_undone": BOOLEAN,
+    },
+    optional=("undone", "left"),
+)
 
 SCHEMAS: dict[str, Object] = {
     **VALUE_SCHEMAS,
@@ -113,6 +135,7 @@ SCHEMAS: dict[str, Object] = {
     "BulkResult": envelope_of(array_of(RECORD_OUTCOME)),
     "Batch": object_of(BATCH, optional=("atomic",)) | NO_OTHER_PROPERTIES,
     "BatchResult": envelope_of(array_of(object_of({"id": {}, "status": INTEGER, "headers": HEADERS, "body": {}}))),
+    "ImportState": envelope_of(array_of(IMPORT_STATE)),
     "Comment": object_of(COMMENT),
     "Attachment": object_of(ATTACHMENT),
     "Following": object_of({"following": BOOLEAN}),

@@ -91,6 +91,13 @@ OTHER_CONSTANTS = {
     "workspace.lists.query_description.MAX_ID_LENGTH",
     "workspace.lists.query_description.MAX_RECORD_LABELS",
     "workspace.lists.query_description.MAX_SHOWN_VALUES",
+    "tableapi.imports.cells.CENTURY_START",
+    "tableapi.imports.cells.CENTURY_END",
+    "tableapi.imports.parsing.PIECES_PER_COMMIT",
+    "tableapi.imports.rows.MAX_REMEMBERED_CHARACTERS",
+    "tableapi.management.commands.import.PIECE_BYTES",
+    "tableapi.management.commands.import.PROGRESS_INTERVAL_S",
+    "tableapi.management.commands.import.RETRY_PAUSE_S",
 }
 
 

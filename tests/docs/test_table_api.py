@@ -37,6 +37,7 @@ PAGES = (
     "reference/changes",
     "reference/statistics",
     "reference/bulk-and-batch",
+    "reference/imports",
     "reference/comments-and-attachments",
     "reference/encoded-queries",
 )
@@ -61,6 +62,7 @@ class ExampleRunner:
         request_line, *header_lines = head.splitlines()
         method, target = request_line.split(" ", 1)
         headers = dict(line.split(": ", 1) for line in header_lines)
+        content_type = headers.pop("Content-Type", "application/json")
         login = headers.pop("Authorization", "Basic demo.agent").removeprefix("Basic ")
         credentials = b64encode(f"{login}:{PASSWORD}".encode()).decode()
         authorization = {"Authorization": f"Basic {credentials}"} if login != "nobody" else {}
@@ -70,7 +72,7 @@ class ExampleRunner:
             method,
             f"{path}?{urlencode([field.partition('=')[::2] for field in query.split('&')])}" if query else path,
             self.replace_ids(body),
-            content_type="application/json",
+            content_type=content_type,
             headers={"Host": HOST, **authorization, **headers},
         )
         if "Link" in response:

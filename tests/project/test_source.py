@@ -55,6 +55,8 @@ SQL_MODULES = {
     "tableapi/write/product_records.py": "deferred constraints are checked before the response",
     "tableapi/attached/attachments.py": "pieces of files are written and read in binary",
     "tableapi/attached/records.py": "comments and attachments of a deleted record are marked in one statement",
+    "tableapi/imports/storage.py": "pieces of files are written and read in binary",
+    "tableapi/imports/queue.py": "the next import is leased, and a lease renewed during a transaction",
     "tableapi/notifications/change_scan.py": "one statement reads the change log and finds the recipients",
     "tableapi/notifications/entries.py": "the change log has no key for a model",
     "system/database_statements.py": "statements of the Table API are run",

@@ -63,7 +63,7 @@ def in_words(user: User, query: str) -> str:
         ("rented=true^price>5", "Rented is Yes and Price is greater than 5"),
         ("priceBETWEEN1@5", "Price is between 1 and 5"),
         ("priceIN1,2,3,4,5,6,7,8", "Price is 1 or 2 or 3 or 4 or 5 or 6 or 2 more"),
-        ("owner.login=x", "Owner › Login is x"),  # noqa: RUF001
+        ("owner.login=x", "Owner › Login is x"),
         ("owner=", "Owner is empty"),
         ("sys_idAREprinter fire", "Record contains the words printer fire"),
         ("price=1^ORprice=2^rented=0", "Price is 1 or Price is 2 and Rented is No"),

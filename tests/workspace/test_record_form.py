@@ -269,7 +269,7 @@ def test_sections_and_order_come_from_the_form_view(device: None, as_bob: Client
 
     text = messages_of(page)
     assert control_names(page) == ["notes", "name"]
-    assert text.index("Story") < text.index("Maker › City") < text.index("Ulm") < text.index("Created by")  # noqa: RUF001
+    assert text.index("Story") < text.index("Maker › City") < text.index("Ulm") < text.index("Created by")
 
 
 def test_a_parameter_fills_the_control_of_its_column(device: None, as_bob: Client, bob: User) -> None:
