@@ -6,6 +6,7 @@ from tableapi.attached import attachments, comments, followers
 from workspace.pages import (
     fields,
     home,
+    imports,
     list_bulk,
     list_cell,
     list_columns,
@@ -41,6 +42,8 @@ urlpatterns = [
     path(f"{TABLE}export/", list_export.ExportView.as_view(), name="list-export"),
     path(f"{TABLE}columns/", list_columns.ColumnsPage.as_view(), name="list-columns"),
     path(f"{TABLE}bulk/", list_bulk.BulkPage.as_view(), name="list-bulk"),
+    path(f"{TABLE}import/", imports.NewImportPage.as_view(), name="import-new"),
+    path(f"{TABLE}import/<slug:sys_id>/", imports.ImportPage.as_view(), name="import"),
     path(f"{TABLE}saved/", saved_lists.SavedListPage.as_view(), name="saved-list-new"),
     path(f"{TABLE}saved/<slug:sys_id>/", saved_lists.SavedListPage.as_view(), name="saved-list"),
     # A record. Fixed names come before ids.

@@ -1,6 +1,7 @@
 """What the owner of an import can do: start it, read its state, run it again, undo, cancel and delete it."""
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
@@ -26,6 +27,10 @@ MAX_UNFINISHED = 10
 # How long a finished import can be read and undone.
 RETENTION_PERIOD = timedelta(days=7)
 DEFAULT_ERRORS = 20
+MAX_RECENT = 20
+REQUEST_BUDGET_S = 5.0
+# Reading a larger file may take longer than a request.
+MAX_BYTES_IN_REQUEST = 256 * 1024
 REPEATABLE_STATES = (State.DONE, State.FAILED, State.CANCELLED)
 SHOWN_COUNTS = ("created", "updated", "unchanged", "failed")
 SHOWN_FORMAT = ("encoding", "delimiter", "sheet", "sheets", "date_order", "decimal")
@@ -57,6 +62,20 @@ def start(
         )
         storage.add_pieces(job, Kind.FILE, pieces)
     return job
+
+
+def process_now(job: Import) -> None:
+    """Process a small import; leave others, and the rest, to the worker."""
+    if job.size <= MAX_BYTES_IN_REQUEST and (token := queue.take(job)):
+        steps.process(job.pk, token, deadline=time.monotonic() + REQUEST_BUDGET_S, in_request=True)
+    job.refresh_from_db()
+    if is_active(job):
+        queue.wake()
+
+
+def recent(caller: Caller, table: str) -> Sequence[Import]:
+    """The caller's imports of the last days, newest first."""
+    return list(Import.objects.filter(user=caller.user_id, table=table).order_by("-pk")[:MAX_RECENT])
 
 
 def find(caller: Caller, table: str, import_id: str) -> Import:
@@ -129,6 +148,8 @@ def entry(job: Import, raw: RawParameters) -> dict[str, Any]:
         "state": job.state,
         "file_name": job.file_name,
         "mode": import_options.mode,
+        "key": import_options.key,
+        "sysparm_import": import_options.is_import,
         "dry_run": import_options.dry_run,
         "on_error": import_options.on_error,
         "format": {"type": job.format} | {name: description[name] for name in SHOWN_FORMAT if name in description},

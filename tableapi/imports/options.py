@@ -11,7 +11,8 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from accounts.models import time_zones
-from system.errors import AccessDenied, InvalidParameter, NotFound
+from system.errors import AccessDenied, InvalidParameter, NotFound, UnsupportedMediaType
+from system.http.uploads import FILE_FIELD
 from tableapi.access.permissions import CATALOGUE_TABLES
 from tableapi.catalogue.definitions import CREATE, WRITE, Catalogue, Column, Table
 from tableapi.query.expressions import NEVER
@@ -37,6 +38,16 @@ ALLOWED_ENCODINGS = frozenset(
     codecs.lookup(name).name for name in ("utf-8", "ascii", "latin-1", *UNICODE_ENCODINGS, *ENCODINGS)
 )
 MAX_MAPPED_NAMES = 1_000
+
+
+def format_of(declared_type: str, file_name: str) -> str:
+    """By the content type; by the file name if the client sent none that tells it."""
+    suffix = file_name.rpartition(".")[2].lower()
+    format = FORMATS.get(declared_type.partition(";")[0].strip().lower()) or FORMATS_BY_SUFFIX.get(suffix)
+    if format is None:
+        message = "Send a CSV file, an XLSX workbook or JSON lines, with a content type such as text/csv."
+        raise UnsupportedMediaType(message, field=FILE_FIELD)
+    return format
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -238,7 +238,7 @@ def test_user_signs_in_through_the_provider_and_finds_own_records(installation: 
     first_hit = page.locator(".hits li").first
     expect(first_hit).to_contain_text("wants a new battery")
     expect(first_hit.locator("mark").first).to_be_visible()
-    page.set_viewport_size(PHONE_SIZE)  # type: ignore[arg-type]
+    page.set_viewport_size(PHONE_SIZE)
     assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
 
     page.goto("/account/")

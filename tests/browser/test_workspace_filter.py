@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 from zoneinfo import ZoneInfo
 
@@ -24,6 +25,7 @@ import json
 from accounts.models import Group, User, UserGroup
 from django.test import Client
 from datetime import UTC, datetime, timedelta
+from typing import Any
 alice = User.objects.get(login="alice")
 group, is_new = Group.objects.get_or_create(name="Helpers")
 if is_new:
@@ -214,7 +216,8 @@ def test_every_kind_of_value_is_accessible(visitor: Visitor):
 
 
 def test_every_query_is_written_as_the_server_writes_it(desktop_visitor: Visitor):
-    random, trees = Random(21), []
+    random = Random(21)
+    trees: list[Any] = []
     while len(trees) < 2_000:
         try:
             trees.append(parse_tree(random_text(random)))

@@ -120,7 +120,12 @@ def test_unsaved_changes_are_not_lost_by_leaving(agent: Visitor):
     page = agent.page
     add_record(page, "asset", name="Careful")
     dialogs: list[str] = []
-    page.on("dialog", lambda dialog: (dialogs.append(dialog.type), dialog.dismiss()))
+
+    def dismiss(dialog: Any) -> None:
+        dialogs.append(dialog.type)
+        dialog.dismiss()
+
+    page.on("dialog", dismiss)
     page.get_by_role("link", name="Duplicate").focus()
     page.get_by_label("Notes").fill("typed")
     expect(page.get_by_text("Unsaved changes")).to_be_visible()

@@ -7,8 +7,8 @@ from playwright.sync_api import Browser, Page
 from tests.config.stack import Stack, manage
 from tests.support.users import PASSWORD
 
-DESKTOP_SIZE = {"width": 1280, "height": 850}
-PHONE_SIZE = {"width": 390, "height": 844}
+DESKTOP_SIZE: Any = {"width": 1280, "height": 850}
+PHONE_SIZE: Any = {"width": 390, "height": 844}
 
 
 def create_many_roles(product: Stack) -> None:

@@ -7,6 +7,7 @@ from django.test import Client
 
 from tests.support.users import make_user, signed_in_client
 from tests.tableapi.world import field, open_table, record, rule, table, view
+from workspace.lists.query_description import PATH_SEPARATOR
 
 pytestmark = pytest.mark.django_db
 
@@ -67,7 +68,7 @@ def test_buttons_move_and_add_columns_without_saving_them(as_bob: Client):
     chosen = {"path": ["name", "color", "size"]}
     assert chosen_of(as_bob.post(URL, {**chosen, "step": "up:size"})) == ["name", "size", "color"]
     assert chosen_of(as_bob.post(URL, {**chosen, "step": "down:name"})) == ["color", "name", "size"]
-    for typed in ("Maker › Name", "maker.name"):
+    for typed in (f"Maker{PATH_SEPARATOR}Name", "maker.name"):
         response = as_bob.post(URL, {**chosen, "step": "add", "new-path": typed})
         assert chosen_of(response) == ["name", "color", "size", "maker.name"]
     response = as_bob.post(URL, {**chosen, "step": "add", "new-path": "Nonsense"})

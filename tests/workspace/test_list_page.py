@@ -12,6 +12,7 @@ from django.test import Client
 from accounts.models import User
 from tests.support.users import signed_in_client
 from tests.tableapi.world import field, grant, open_table, record, rule, table, view
+from workspace.lists.query_description import PATH_SEPARATOR
 
 pytestmark = pytest.mark.django_db
 
@@ -65,7 +66,7 @@ def test_cells_are_display_texts_under_labels(as_bob: Client, bob: User, devices
     bob.time_zone = "Europe/Vienna"
     bob.save()
     text = page_of(as_bob, columns="name,maker,maker.city,state,bought,story")
-    assert "Name of the device" in text and "Maker › City" in text
+    assert "Name of the device" in text and f"Maker{PATH_SEPARATOR}City" in text
     row = next(row for row in rows_of(text) if devices["lamp"] in row)
     assert "&lt;b&gt;Lamp&lt;/b&gt;" in row and "<td>Linz</td><td>New</td><td>10 May 2024, 01:30</td>" in row
     assert "<td>It hums loudly</td>" in row
@@ -73,7 +74,7 @@ def test_cells_are_display_texts_under_labels(as_bob: Client, bob: User, devices
 
 
 def test_link_to_a_record_contains_the_parameters_of_the_list(as_bob: Client, devices: dict[str, str]):
-    parameters = {"sysparm_query": "state=1^ORDERBYname", "columns": "name,state"}
+    parameters: Any = {"sysparm_query": "state=1^ORDERBYname", "columns": "name,state"}
     text = page_of(as_bob, **parameters)
     href = next(href for href in hrefs_of(text) if devices["lamp"] in href)
     assert href.startswith(f"/tables/device/{devices['lamp']}/?")
@@ -251,7 +252,7 @@ def test_export_contains_the_query_and_the_columns(as_bob: Client, devices: dict
     response = export(
         as_bob, format="csv", sysparm_query="maker.name=Lux^ORDERBYname", columns="name,maker,state,price"
     )
-    assert b"".join(response).decode() == "name,maker,state\n<b>Lamp</b>,Lux,New\nChair,Lux,New\n"
+    assert b"".join(response).decode() == "Name of the device,Maker,State\n<b>Lamp</b>,Lux,New\nChair,Lux,New\n"
     assert response["Content-Disposition"] == 'attachment; filename="device.csv"'
     response = export(as_bob, format="jsonl", sysparm_query="name=Desk", columns="name,state")
     assert json.loads(b"".join(response)) == {"name": "Desk", "state": "Old"}
@@ -260,8 +261,8 @@ def test_export_contains_the_query_and_the_columns(as_bob: Client, devices: dict
 def test_export_keeps_formulas_on_request(as_bob: Client, devices: dict[str, str]):
     record("device", name="=1+1")
     parameters = {"format": "csv", "columns": "name", "sysparm_query": "nameSTARTSWITH="}
-    assert b"".join(export(as_bob, **parameters)) == b"name\n'=1+1\n"
-    assert b"".join(export(as_bob, **parameters, sysparm_keep_formulas="1")) == b"name\n=1+1\n"
+    assert b"".join(export(as_bob, **parameters)) == b"Name of the device\n'=1+1\n"
+    assert b"".join(export(as_bob, **parameters, sysparm_keep_formulas="1")) == b"Name of the device\n=1+1\n"
 
 
 def test_refused_export_leads_back_to_the_list_with_a_message(
@@ -275,7 +276,9 @@ def test_refused_export_leads_back_to_the_list_with_a_message(
     finally:
         export_module.EXPORT_SLOTS.release()
     assert "Another export is running" in response.content.decode() and response.status_code == 200
-    assert "format must be one of csv, jsonl" in as_bob.get("/tables/device/export/", follow=True).content.decode()
+    assert (
+        "format must be one of csv, jsonl, xlsx" in as_bob.get("/tables/device/export/", follow=True).content.decode()
+    )
 
 
 def test_new_button_is_shown_to_those_who_may_create(as_bob: Client):
@@ -306,7 +309,7 @@ def test_empty_list_says_what_to_do(as_bob: Client, devices: dict[str, str]):
 def test_view_decides_about_the_columns(as_bob: Client, devices: dict[str, str]):
     view("device", "list", "state", "maker.city")
     view("device", "short", "name", "price")
-    assert "Maker › City" in page_of(as_bob)
+    assert f"Maker{PATH_SEPARATOR}City" in page_of(as_bob)
     text = page_of(as_bob, sysparm_view="short")
     assert 'data-path="name"' in text and 'data-path="state"' not in text and 'data-path="price"' not in text
 

@@ -6,8 +6,9 @@ import pytest
 
 from accounts.models import User
 from system.encoded_query import parse
+from tableapi.catalogue.definitions import Table
 from tableapi.database import catalogue_loader
-from tableapi.read.context import Caller
+from tableapi.read.context import Caller, ReadContext
 from tests.system.encoded_query.queries import CONDITION_TEXTS
 from tests.tableapi.world import field, record, rule, table
 from workspace.lists.query_description import describe, filter_context
@@ -56,7 +57,7 @@ def in_words(user: User, query: str) -> str:
         ("dueRELATIVELT@day@ago@7", "Due date is more than 7 days ago"),
         ("dueMONTH_IS5^dueDAY_OF_WEEK_IS7", "Due date is in month 5 and Due date is on day of the week 7"),
         ("dueRELATIVEGE@hour@ahead@1", "Due date is at or after 1 hour from now"),
-        ("dueMORETHANsys_created_at@day@after@2", "Due date is more than 2 days after sys_created_at"),
+        ("dueMORETHANsys_created_at@day@after@2", "Due date is more than 2 days after Created"),
         ("ownerDYNAMICme", "Owner is me"),
         ("owner=javascript:gs.getUserID()", "Owner is me"),
         ("ownerSAMEASother_owner", "Owner is the same as Other owner"),
@@ -111,7 +112,7 @@ def test_invalid_query_has_no_tree(bob: User, laptop_table: Any):
     assert context["filter_data"]["tree"] is None and context["filter_parts"] == []
 
 
-def open_laptop(user: User) -> Any:
+def open_laptop(user: User) -> tuple[ReadContext, Table]:
     context = Caller.of(user).context(catalogue_loader.cached_catalogue())
     return context, context.view.open_table("laptop")
 

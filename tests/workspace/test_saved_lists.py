@@ -56,7 +56,7 @@ def test_list_is_saved_with_its_query_and_columns_and_offered_in_the_menu(as_dan
     response = save(as_dana, "Red ones")
     assert response.status_code == 302 and response["Location"].startswith(f"/tables/device/?{QUERY}&saved=")
     text = as_dana.get(response["Location"]).content.decode()
-    assert "› Red ones</h1>" in text and 'aria-current="page">Red ones</a>' in text
+    assert " Red ones</h1>" in text and 'aria-current="page">Red ones</a>' in text
     assert 'data-path="color"' in text and 'data-path="price"' not in text
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from system.encoded_query import ComparisonKind
 from system.errors import InvalidParameter
@@ -34,9 +35,15 @@ class ListColumn:
     def is_sortable(self) -> bool:
         return self.column.column_type.is_sortable
 
-    @property
+    @cached_property
     def is_number(self) -> bool:
         return self.column.compare_as in NUMBER_KINDS
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether the display value is the text to show."""
+        kind = self.column.column_type
+        return not (kind.is_html or kind.is_list or kind.is_json or self.column.compare_as is ComparisonKind.DATETIME)
 
 
 def list_columns(

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from system.errors import NotFound
+from tableapi.access.permissions import CATALOGUE_TABLES
 from tableapi.catalogue.definitions import CREATE, DELETE, WRITE, Table
 from tableapi.changes.logged_values import table_key
 from tableapi.query.expressions import NEVER
@@ -19,6 +21,7 @@ from .saved_lists import saved_lists_for
 
 SORT_LABELS = {None: "none", False: "ascending", True: "descending"}
 SELECT_WIDTH = 48
+MAX_SEARCH_LABELS = 3
 # A click sorts ascending, the next one descending, the third one not at all.
 NEXT_SORT = {None: False, False: True, True: None}
 SORT_MARKS = {False: "▲", True: "▼"}
@@ -45,9 +48,9 @@ def columns_of(context: ReadContext, table: Table, state: ListState) -> list[Lis
     return columns.list_columns(context.view, table, state.columns, state.view, read_layout(context, table))
 
 
-def read_contents(context: ReadContext, state: ListState, *, counts: bool = False) -> dict[str, Any]:
+def read_contents(context: ReadContext, table: Table, state: ListState, *, counts: bool = False) -> dict[str, Any]:
     """Read the page. Raises the errors of the Table API, and QueryError."""
-    view, table = context.view, context.view.open_table(state.table)
+    view = context.view
     shown = columns_of(context, table, state)
     contents: dict[str, Any] = {"table": table, "state": state, "can_read": view.can_read(table)}
     if state.group:
@@ -60,10 +63,14 @@ def read_contents(context: ReadContext, state: ListState, *, counts: bool = Fals
     # A link for others, whose own columns may be different.
     shared = replace(state.first_page, columns=tuple(column.path for column in shown))
     contents |= filter_context(context, table, state.query)
+    permissions = view.permissions
+    can_create = permissions.record_decision(CREATE, table) != NEVER
     return contents | {
-        "can_create": view.permissions.record_decision(CREATE, table) != NEVER,
+        "can_create": can_create,
+        "can_import": table.name not in CATALOGUE_TABLES
+        and (can_create or permissions.record_decision(WRITE, table) != NEVER),
         "groupable": columns.groupable_columns(view, table),
-        "has_search": operator is not None,
+        "search_hint": ", ".join(column.label for column in search.searched_columns(view, table)[:MAX_SEARCH_LABELS]),
         "search_words": search.searched_words(operator, state.query),
         "saved_lists": offered,
         "saved_list": saved_list,
@@ -76,15 +83,33 @@ def read_contents(context: ReadContext, state: ListState, *, counts: bool = Fals
     }
 
 
+def read_more(context: ReadContext, table: Table, state: ListState) -> dict[str, Any]:
+    """Only the rows of a page."""
+    return rows_context(context, table, state, columns_of(context, table, state))
+
+
+def count_records(context: ReadContext, table: Table, state: ListState) -> int | None:
+    return rows.read_rows(context, table, state.first_page, [], counts=True).total
+
+
+def search_state(context: ReadContext, table: Table, state: ListState, words: str) -> ListState:
+    """The list that is searched for these words."""
+    operator = search.search_operator(context.view, table)
+    if operator is None:
+        raise NotFound
+    return state.with_query(search.with_search(operator, state.query, words.strip()))
+
+
 def rows_context(
     context: ReadContext, table: Table, state: ListState, shown: Sequence[ListColumn], *, counts: bool = False
 ) -> dict[str, Any]:
-    page = rows.read_rows(context, table, state, shown, counts=counts)
     permissions, has_ids = context.view.permissions, context.view.column(table, "sys_id") is not None
-    total = page.total if page.next_position or state.position else len(page.rows)
     can_write, can_delete = (
         has_ids and permissions.record_decision(operation, table) != NEVER for operation in (WRITE, DELETE)
     )
+    can_select = can_write or can_delete
+    page = rows.read_rows(context, table, state, shown, counts=counts, can_select=can_select)
+    total = page.total if page.next_position or state.position else len(page.rows)
     width = sum(column.width or columns.USUAL_WIDTH for column in shown) if any(c.width for c in shown) else 0
     return {
         "headers": header_cells(table, state, shown, has_widths=bool(width)),
@@ -95,7 +120,7 @@ def rows_context(
         "next_url": replace(state, position=page.next_position).url() if page.next_position else "",
         "can_write": can_write,
         "can_delete": can_delete,
-        "can_select": can_write or can_delete,
+        "can_select": can_select,
         "has_editable": any(column.is_editable for column in shown),
         "count_url": state.first_page.url(count="1"),
     }

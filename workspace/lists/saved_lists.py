@@ -49,13 +49,12 @@ class OfferedList:
     is_own: bool
 
     @property
-    def state(self) -> ListState:
-        saved = self.saved
-        return ListState(self.table.name, saved.query, columns=tuple(saved.columns), saved=saved.pk)
-
-    @property
     def url(self) -> str:
-        return self.state.url()
+        return state_of(self.table, self.saved).url()
+
+
+def state_of(table: Table, saved: SavedList) -> ListState:
+    return ListState(table.name, saved.query, columns=tuple(saved.columns), saved=saved.pk)
 
 
 def saved_lists_for(context: ReadContext, table: Table | None = None) -> list[OfferedList]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tableapi.access.caller_view import CallerView
-from tableapi.catalogue.definitions import Table
+from tableapi.catalogue.definitions import Column, Table
 from workspace.forms.parameters import quoted_value
 
 from . import query_tree
@@ -11,18 +11,22 @@ from . import query_tree
 Term = list[query_tree.JsonObject]
 
 
-def search_operator(view: CallerView, table: Table) -> tuple[str, str] | None:
-    """The column and operator of the search: whole words where the table has searchable text, else the display value.
-
-    None if the caller can see neither.
-    """
-    columns = [column for column in table.columns.values() if column.column_type.is_text and column.is_indexed]
-    if view.column(table, "sys_id") and any(view.column(table, column.name) for column in columns):
-        return "sys_id", "ARE"
+def searched_columns(view: CallerView, table: Table) -> list[Column]:
+    """The columns with searchable text that the caller can see; without them, the display column; or none."""
+    words = [column for column in table.columns.values() if column.column_type.is_text and column.is_indexed]
+    columns = [column for column in words if view.column(table, column.name)] if view.column(table, "sys_id") else []
     display = table.display_column
-    if display is not None and display.column_type.is_text and view.column(table, display.name):
-        return display.name, "LIKE"
-    return None
+    if not columns and display is not None and display.column_type.is_text and view.column(table, display.name):
+        return [display]
+    return columns
+
+
+def search_operator(view: CallerView, table: Table) -> tuple[str, str] | None:
+    """The column and operator of the search: words of searchable text or, without such text, of the display value."""
+    columns = searched_columns(view, table)
+    if not columns:
+        return None
+    return ("sys_id", "ARE") if columns[0].is_indexed and view.column(table, "sys_id") else (columns[0].name, "LIKE")
 
 
 def searched_words(search: tuple[str, str] | None, query: str) -> str:

@@ -5,7 +5,7 @@ from django.shortcuts import render
 
 from tableapi.notifications import listing
 from workspace.forms.parameters import parameters
-from workspace.lists import short_lists
+from workspace.lists import saved_lists, short_lists
 from workspace.pages.base import WorkspacePage
 
 MAX_NOTIFICATIONS = 5
@@ -21,6 +21,7 @@ class HomePage(WorkspacePage):
         context = {
             "work_lists": short_lists.work_lists(self.caller),
             "recent_records": short_lists.recent_records(self.caller, self.user()),
+            "saved_lists": saved_lists.saved_lists_for(self.context()),
             "notifications": notifications.entries,
             "designed_tables": [table for table in tables if not table.is_system],
             "product_tables": [table for table in tables if table.is_system],

@@ -18,12 +18,12 @@ from workspace.forms import controls, submitted
 from workspace.forms.options import labels_of
 from workspace.lists import columns
 from workspace.lists.list_state import ListState, parse_state
-from workspace.pages.base import WorkspacePage
+from workspace.pages.table_page import TablePage
 
 MAX_SELECTED_RECORDS = 500
 
 
-class BulkPage(WorkspacePage):
+class BulkPage(TablePage):
     """`/tables/{table}/bulk/`. The steps are POSTs: choose a column, enter its value, write; or confirm, delete.
 
     The names of the controls contain a hyphen, so that they differ from those of columns.
@@ -36,14 +36,16 @@ class BulkPage(WorkspacePage):
         return redirect("table-list", table)
 
     def post(self, request: HttpRequest, table: str) -> HttpResponse:
-        self.read_context, self.table = self.open_table(table)
         self.state = parse_state(table, QueryDict(request.POST.get("list-state", "")))
         self.ids = list(dict.fromkeys(request.POST.getlist("record-id")))
         if not 0 < len(self.ids) <= MAX_SELECTED_RECORDS:
             limit = f"Select at most {MAX_SELECTED_RECORDS} records."
             messages.error(request, limit if self.ids else "Select at least one record.")
             return redirect(self.state.url())
-        match request.POST.get("bulk-step"):
+        return self.respond(table, self.take_step)
+
+    def take_step(self) -> HttpResponse:
+        match self.request.POST.get("bulk-step"):
             case "delete":
                 return self.show("list_bulk_delete")
             case "delete-confirmed":

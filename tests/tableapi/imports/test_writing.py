@@ -255,7 +255,7 @@ def test_number_of_errors_in_a_response_is_limited(part: Table, bob: User, monke
 
 
 def test_waiting_imports_of_a_user_are_limited(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tableapi.http.import_views.MAX_BYTES_IN_REQUEST", 0)
+    monkeypatch.setattr("tableapi.imports.jobs.MAX_BYTES_IN_REQUEST", 0)
     monkeypatch.setattr(jobs, "MAX_UNFINISHED", 1)
     response = send(bob, "part", "name\na\n")
     assert response.status_code == 202 and response["Location"].startswith("http://testserver/rest/v1/import/part/")

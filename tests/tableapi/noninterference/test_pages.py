@@ -51,13 +51,29 @@ class PageGenerator:
         yield "/tables/", {}
         for _ in range(REQUESTS_PER_PAIR):
             table = self.random.choice(self.tables)
-            yield self.random.choice([self.options, self.find])(table)
+            yield self.random.choice([self.options, self.find, self.list_page, self.columns_dialog])(table)
 
     def options(self, table: Table) -> PageRequest:
         return f"/tables/{table.name}/options/", {"q": self.random.choice(["", "a", "ab", "b", "x"])}
 
     def find(self, _: Table) -> PageRequest:
         return "/find/", {"q": self.random.choice(["", "a", "ab", "B", "x"])}
+
+    def list_page(self, table: Table) -> PageRequest:
+        column = self.random.choice([*table.columns])
+        parameters: list[dict[str, str]] = [
+            {},
+            {"count": "1"},
+            {"columns": column},
+            {"group": column},
+            {"sysparm_query": f"ORDERBYDESC{column}"},
+            {"sysparm_query": f"{column}ISNOTEMPTY", "count": "1"},
+            {"sysparm_query": f"{column}ISEMPTY^ORDERBY{column}", "group": self.random.choice([*table.columns])},
+        ]
+        return f"/tables/{table.name}/", self.random.choice(parameters)
+
+    def columns_dialog(self, table: Table) -> PageRequest:
+        return f"/tables/{table.name}/columns/", {}
 
 
 def open_page(pair: Pair, request: PageRequest) -> tuple[int, bytes, list[str]]:

@@ -32,7 +32,8 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
 const columnsDialog = document.getElementById("columns-dialog");
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.detail.target === columnsDialog) prepareColumns();
-  if (event.detail.target.closest?.("#records")) prepareCell(event.detail.target);
+  if (event.detail.target === editedCell && editedCell?.isConnected) prepareCell(editedCell);
+  focusReplacement();
   prepareRows();
 });
 
@@ -197,28 +198,24 @@ function editCell(cell) {
   const path = `/tables/${records.dataset.table}/${cell.parentElement.dataset.id}/cell/${header.dataset.path}/`;
   window.htmx.ajax("GET", `${path}?${parameters}`, { target: cell, swap: "innerHTML" });
 }
-function prepareCell(target) {
-  const cell = target.isConnected ? target : null;
-  const form = cell?.querySelector?.(".cell-form");
-  if (form) {
-    enhancePickers(form);
-    const control = form.querySelector("input:not([type=hidden]), select, textarea");
-    control?.focus();
-    if (control?.select && control.type !== "date") control.select();
-  } else if (editedCell && !editedCell.isConnected) {
-    // The cell was saved and replaced.
-    const row = records.querySelector(`tr[data-id="${editedRow}"]`);
-    editedCell = null;
-    if (row) focusCell(row.cells[editedIndex]);
-  }
+function prepareCell(cell) {
+  const form = cell.querySelector(".cell-form");
+  if (!form) return;
+  enhancePickers(form);
+  const control = form.querySelector("input:not([type=hidden]), select, textarea");
+  control?.focus();
+  if (control?.type === "text") control.select();
 }
-let editedRow = "";
-let editedIndex = 0;
+// A saved cell is replaced by a new one, which gets the focus.
+let replacedCell = null;
 document.addEventListener("htmx:beforeSwap", () => {
-  if (!editedCell) return;
-  editedRow = editedCell.parentElement.dataset.id;
-  editedIndex = editedCell.cellIndex;
+  replacedCell = editedCell && { row: editedCell.parentElement, index: editedCell.cellIndex };
 });
+function focusReplacement() {
+  if (!editedCell || editedCell.isConnected || !replacedCell) return;
+  editedCell = null;
+  focusCell(replacedCell.row.cells[replacedCell.index]);
+}
 function cancelEdit() {
   const cell = editedCell;
   if (!cell) return;

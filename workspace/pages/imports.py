@@ -1,0 +1,168 @@
+"""The pages of imports: a file is checked first, then imported, and a finished import can be undone."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.datastructures import MultiValueDict
+from django.utils.decorators import method_decorator
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
+
+from system.errors import BadRequest, NotFound, ServiceError
+from system.http import uploads
+from tableapi.catalogue.definitions import CREATE, WRITE, Column, Table
+from tableapi.imports import jobs
+from tableapi.imports import options as import_options
+from tableapi.query.expressions import NEVER
+from tableapi.query.parameters import IMPORT
+from tableapi.read.context import ReadContext
+from workspace.forms.controls import column_label
+from workspace.pages.base import WorkspacePage
+
+OPTION_NAMES = ("mode", "key", "on_error", "delimiter", "encoding", "sheet", "date_order", "decimal", IMPORT)
+MAX_SHOWN_ERRORS = 100
+PART_BYTES = 1024 * 1024
+DELIMITERS = ((",", "Comma"), (";", "Semicolon"), ("\t", "Tab"), ("|", "Vertical bar"))
+STATE_LABELS = {
+    "reading": "Reading the file",
+    "writing": "Importing",
+    "done": "Imported",
+    "failed": "Not imported",
+    "cancelled": "Canceled",
+    "undoing": "Undoing the import",
+    "undone": "Import undone",
+}
+CHECK_LABELS = {
+    "writing": "Checking the records",
+    "done": "Checked: nothing has been imported yet",
+    "failed": "The file cannot be imported like this",
+}
+
+
+@method_decorator(csrf_exempt, name="dispatch")  # otherwise, the check reads the body of people who are not signed in
+class NewImportPage(WorkspacePage):
+    """`/tables/{table}/import/`: chooses a file and how to import it. The file is checked, without writing records."""
+
+    body_limit = settings.IMPORT_LIMIT + uploads.FORM_OVERHEAD_BYTES
+
+    def get(self, request: HttpRequest, table: str) -> HttpResponse:
+        return self._show(table)
+
+    @method_decorator(csrf_protect)
+    def post(self, request: HttpRequest, table: str) -> HttpResponse:
+        try:
+            options = import_options.parse_options(_parameters(request.POST, dry_run="1"))
+            import_options.check(self.caller, table, options)
+            file = request.FILES.get(uploads.FILE_FIELD)
+            if file is None:
+                raise BadRequest("Choose a file.", code="mandatory", field=uploads.FILE_FIELD)
+            size = file.size or 0
+            uploads.check_not_empty(size)
+            uploads.check_size(size, settings.IMPORT_LIMIT)
+            job = jobs.start(
+                self.caller,
+                table,
+                pieces=file.chunks(PART_BYTES),
+                size=size,
+                file_name=file.name or "",
+                format=import_options.format_of("", file.name or ""),
+                import_options=options,
+            )
+        except NotFound:
+            raise
+        except ServiceError as error:
+            return self._show(table, error)
+        jobs.process_now(job)
+        return redirect("import", table, job.pk)
+
+    def _show(self, table: str, error: ServiceError | None = None) -> HttpResponse:
+        context = self.read(table, _table_context) | {"error": error, "values": self.request.POST}
+        context["imports"] = [_described(jobs.entry(job, MultiValueDict())) for job in jobs.recent(self.caller, table)]
+        context["limit"] = settings.IMPORT_LIMIT
+        return render(self.request, "workspace/import_new.html", context, status=error.status if error else 200)
+
+
+class ImportPage(WorkspacePage):
+    """`/tables/{table}/import/{id}/`: progress, columns and errors. htmx requests the state while it changes."""
+
+    def get(self, request: HttpRequest, table: str, sys_id: str) -> HttpResponse:
+        return self._show(table, sys_id)
+
+    def post(self, request: HttpRequest, table: str, sys_id: str) -> HttpResponse:
+        action = request.POST.get("action", "")
+        try:
+            if action == "undo":
+                jobs.process_now(jobs.undo(self.caller, table, sys_id))
+            elif action == "cancel":
+                jobs.cancel_or_delete(self.caller, table, sys_id)
+            else:
+                self._run(table, sys_id, is_check=action != "import")
+        except NotFound:
+            raise
+        except ServiceError as error:
+            return self._show(table, sys_id, error)
+        return redirect("import", table, sys_id)
+
+    def _run(self, table: str, sys_id: str, *, is_check: bool) -> None:
+        chosen = {
+            column["name"]: self.request.POST.get(f"column-{number}") or None
+            for number, column in enumerate(self._entry(table, sys_id)["columns"])
+            if column["name"] and f"column-{number}" in self.request.POST
+        }
+        values = {"dry_run": "1" if is_check else "0"} | ({"mapping": json.dumps(chosen)} if chosen else {})
+        options = import_options.parse_options(_parameters(self.request.POST, **values))
+        jobs.process_now(jobs.run_again(self.caller, table, sys_id, options))
+
+    def _entry(self, table: str, sys_id: str) -> dict[str, Any]:
+        limit = MultiValueDict({"sysparm_limit": [str(MAX_SHOWN_ERRORS)]})
+        return jobs.entry(jobs.find(self.caller, table, sys_id), limit)
+
+    def _show(self, table: str, sys_id: str, error: ServiceError | None = None) -> HttpResponse:
+        entry = _described(self._entry(table, sys_id))
+        context = self.read(table, _table_context) | {"entry": entry, "error": error, "delimiters": DELIMITERS}
+        context["line_errors"] = [
+            item | {"line": line["line"], "label": context["labels"].get(item.get("field"), item.get("field"))}
+            for line in entry["line_errors"]
+            for item in line["errors"]
+        ]
+        template = "import_state" if "HX-Request" in self.request.headers else "import"
+        return render(self.request, f"workspace/{template}.html", context, status=error.status if error else 200)
+
+
+def _parameters(form: Any, **values: str) -> MultiValueDict[str, str]:
+    sent = {name: form.get(name, "").strip() for name in OPTION_NAMES}
+    if sent["mode"] in ("", import_options.CREATE_MODE):
+        sent["key"] = ""
+    return MultiValueDict({name: [value] for name, value in (sent | values).items() if value})
+
+
+def _described(entry: dict[str, Any]) -> dict[str, Any]:
+    """The entry with what the page derives from its state."""
+    labels = STATE_LABELS | CHECK_LABELS if entry["dry_run"] else STATE_LABELS
+    is_active = entry["state"] in ("reading", "writing", "undoing")
+    may_run_again = not is_active and entry["state"] != "undone" and not entry["can_be_undone"]
+    return entry | {"label": labels[entry["state"]], "is_active": is_active, "may_run_again": may_run_again}
+
+
+def _table_context(context: ReadContext, table: Table) -> dict[str, Any]:
+    permissions = context.view.permissions
+    columns = [column for column in table.columns.values() if permissions.can_see_column(table, column)]
+    columns.sort(key=lambda column: column_label(column).casefold())
+    return {
+        "table": table,
+        "is_admin": permissions.is_admin,
+        "labels": {column.name: column_label(column) for column in columns},
+        "keys": [(column.name, column_label(column)) for column in _key_columns(context, table, columns)],
+        "can_create": permissions.record_decision(CREATE, table) != NEVER,
+        "can_update": permissions.record_decision(WRITE, table) != NEVER and context.view.can_read(table),
+    }
+
+
+def _key_columns(context: ReadContext, table: Table, columns: list[Column]) -> Iterator[Column]:
+    """The columns that can identify a record: the id and unique columns that the caller can read."""
+    for column in columns:
+        if (column.is_unique or column.name == "sys_id") and context.view.column(table, column.name) is not None:
+            yield column
