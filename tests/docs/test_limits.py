@@ -91,6 +91,7 @@ OTHER_CONSTANTS = {
     "workspace.lists.short_lists.MAX_RECENT",
     "workspace.lists.short_lists.MAX_ROWS",
     "workspace.pages.home.MAX_NOTIFICATIONS",
+    "workspace.pages.imports.PART_BYTES",
     "workspace.pages.search.MAX_ITEMS",
     "workspace.forms.record_values.FINGERPRINT_LENGTH",
     "workspace.forms.controls.MAX_LINE_LENGTH",

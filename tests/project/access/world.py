@@ -78,7 +78,11 @@ def example_path(route: str, ids: dict[str, str]) -> str:
         return "/" + _admin_path(*match.groups())
     path = route.replace("(?P<table>[^/]+)", "task").replace("(?P<sys_id>[^/]+)", ids["task"])
     if path.startswith("tables/"):
-        path = path.replace("<slug:table>", "task").replace("<slug:sys_id>", ids["task"])
+        path = path.replace("<slug:table>", "task").replace("<slug:column>", "state")
+        path = path.replace("saved/<slug:sys_id>", f"saved/{'0' * 18}").replace(
+            "import/<slug:sys_id>", f"import/{'0' * 18}"
+        )
+        path = path.replace("<slug:sys_id>", ids["task"])
     path = path.replace("<slug:entry>", "0" * 18)
     path = path.replace("<slug:sys_id>", ids["collection"]).replace("<slug:document>", ids["document"])
     path = path.replace("<int:generation>", "1").replace("<int:number>", "0")
