@@ -32,7 +32,7 @@ class ImportsView(JsonView):
             receive = uploads.receive_upload(http_request, settings.IMPORT_LIMIT)
         else:
             file_name = parse_text(request.query_params, FILE_NAME_PARAMETER)
-            options.format_of(http_request.content_type or "", "")
+            options.format_of(http_request.content_type or "", file_name)
             receive = uploads.receive_file(http_request, file_name, settings.IMPORT_LIMIT)
         with receive as upload:
             if not import_options.encoding:

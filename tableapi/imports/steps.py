@@ -196,7 +196,7 @@ def _write_next_piece(job: Import, import_options: ImportOptions, run: Run) -> N
 
 def _finish_writing(job: Import, errors: list[tuple[int, list[dict[str, object]]]], number: int) -> None:
     storage.add_entries(job, Kind.ERRORS, number, errors[:MAX_STORED_ERRORS])
-    if not ImportOptions.of(job.options).dry_run:
+    if not ImportOptions.of(job.options).dry_run and (job.counts.get("created") or job.counts.get("updated")):
         storage.delete_pieces(job, Kind.FILE, Kind.ROWS)
     queue.finish(job, State.DONE, counts=job.counts, next_piece=job.piece_count)
 

@@ -5,7 +5,9 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +142,45 @@ def test_unsupported_kernel_limit_is_ignored(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(resource, "setrlimit", refuse_limit)
 
     assert child.set_limit(resource.RLIMIT_CORE, 0) is False
+
+
+STREAMING_PROGRAM = """
+IS_STREAMING = True
+def parts(file):
+    file.seek(2)
+    yield file.read()
+    {action}
+    yield b"end"
+prepare = lambda arguments: parts
+"""
+
+
+def stream(tmp_path: Path, action: str, **changes: Any) -> Iterator[bytes]:
+    (tmp_path / "program.py").write_text(STREAMING_PROGRAM.format(action=action))
+    with tempfile.TemporaryFile() as file:
+        file.write(b"0123")
+        file.flush()
+        yield from sandbox.stream(tmp_path / "program.py", [], file, limits_with(**changes))
+
+
+def test_streaming_program_reads_a_file_and_returns_parts(tmp_path: Path):
+    assert list(stream(tmp_path, "pass")) == [b"23", b"end"]
+
+
+@pytest.mark.parametrize(
+    ("action", "changes", "status"),
+    [("while True: pass", {"run_s": 0.5}, sandbox.RunStatus.TIMED_OUT),
+     ("bytearray(2**31)", {}, sandbox.RunStatus.OUT_OF_MEMORY),
+     ("raise ValueError", {}, sandbox.RunStatus.FAILED),
+     ("import os; os._exit(0)", {}, sandbox.RunStatus.FAILED),
+     ("yield bytes(2**21)", {}, sandbox.RunStatus.TOO_LARGE),
+     ("open('/etc/hostname').read()", {}, sandbox.RunStatus.FAILED)],
+)  # fmt: skip
+def test_streaming_program_that_does_not_finish_fails_after_its_last_part(
+    tmp_path: Path, action: str, changes: dict[str, Any], status: sandbox.RunStatus
+):
+    parts = stream(tmp_path, action, **changes)
+    assert next(parts) == b"23"
+    with pytest.raises(sandbox.RunFailed) as error:
+        next(parts)
+    assert error.value.status == status

@@ -13,8 +13,7 @@ from psycopg import errors
 from accounts.models import User
 from tableapi.bulk import bulk_write
 from tableapi.database.statement_runner import CatalogueChanged
-from tableapi.imports import queue, steps
-from tableapi.imports import undo as undo_module
+from tableapi.imports import queue, steps, undo
 from tableapi.models import Column, Import, ImportPiece, Table
 from tableapi.tasks import run_imports
 from tests.tableapi.designs import query_rows
@@ -170,8 +169,7 @@ def test_deactivated_person_stops_the_import(part: Table, bob: User, alice: User
     with before_piece(monkeypatch, 1, lambda: deactivate(bob)):
         run_imports()
     job.refresh_from_db()
-    assert job.error is not None
-    assert (job.state, job.error[0]["code"], stored_count()) == ("failed", "inactive", 1_000)
+    assert job.error and (job.state, job.error[0]["code"], stored_count()) == ("failed", "inactive", 1_000)
 
 
 def test_lost_role_stops_the_import_and_what_is_written_can_be_undone(
@@ -209,17 +207,17 @@ def test_undo_continues_after_a_killed_worker(part: Table, bob: User, monkeypatc
     job = start(bob, on_error="continue")
     work()
     api(bob).post(f"/rest/v1/import/part/{job.pk}/undo")
-    undo_entries = undo_module.undo_entries
+    undo_entries = undo.undo_entries
     calls: list[int] = []
 
-    def undo(caller: Any, job: Import, number: int) -> Any:
+    def undo_or_die(caller: Any, job: Import, number: int) -> Any:
         left = undo_entries(caller, job, number)
         calls.append(number)
         if calls == [2, 1]:
             raise Kill
         return left
 
-    monkeypatch.setattr(undo_module, "undo_entries", undo)
+    monkeypatch.setattr(undo, "undo_entries", undo_or_die)
     monkeypatch.setattr(queue, "release", lambda job: None)
     with pytest.raises(Kill):
         run_imports()
@@ -248,7 +246,7 @@ def test_too_many_lines_for_one_transaction(part: Table, bob: User, monkeypatch:
     job = start(bob)
     work()
     job.refresh_from_db()
-    assert job.error is not None and job.error[0]["code"] == "too_many_lines"
+    assert job.error and job.error[0]["code"] == "too_many_lines"
     job = start(bob, dry_run=1, on_error="continue")  # piece by piece
     work()
     assert counts(state_of(bob, job)) == (LINES, 0, 0, 0) and stored_count() == 0

@@ -136,6 +136,12 @@ def test_form_with_a_file_is_accepted(part: Table, bob: User):
     assert (state["file_name"], state["created"], state["format"]["type"]) == ("parts.csv", 1, "csv")
 
 
+def test_file_name_decides_if_the_content_type_does_not(part: Table, bob: User):
+    state = run(bob, "part", "name\na\n", "application/octet-stream", file_name="parts.csv")
+    assert (state["file_name"], state["created"]) == ("parts.csv", 1)
+    assert error_of(send(bob, "part", "x", "application/octet-stream", file_name="parts.doc"))[0] == 415
+
+
 def test_other_types_and_large_files_are_refused(part: Table, bob: User, settings: Any):
     assert error_of(send(bob, "part", "x", "application/pdf")) == (415, "unsupported_media_type", "file")
     settings.IMPORT_LIMIT = 10

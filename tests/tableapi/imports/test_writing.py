@@ -109,6 +109,24 @@ def test_errors_name_line_and_column(part: Table, bob: User, on_error: str, dry_
     assert state["can_be_undone"] is keeps
 
 
+def test_import_that_wrote_nothing_can_run_again(part: Table, bob: User):
+    state = run(bob, "part", "code,name\n,a\n", on_error="continue", mapping='{"code": "name", "name": null}')
+    assert counts(state) == (0, 0, 0, 1)
+    path = f"/rest/v1/import/part/{state['sys_id']}/run"
+    (again,) = data_of(api(bob).post(f'{path}?mapping={{"code":"code","name":"name"}}'))
+    assert counts(again) == (1, 0, 0, 0) and stored() == [("a",)]
+
+
+def test_undo_does_not_set_values_that_the_caller_cannot_read(part: Table, bob: User, alice: User):
+    for operation in ("read", "write"):
+        rule(operation, "part", "price", condition="state=1" if operation == "read" else "")
+    record("part", name="a", code="x", state="2", price="5")
+    state = run(bob, "part", "code,price,quantity\nx,7,9\n", mode="update", key="code")
+    assert counts(state) == (0, 1, 0, 0) and stored("price::text, quantity") == [("7", 9)]
+    assert undo(bob, state)["undone"] == 1
+    assert stored("price::text, quantity") == [("7", None)]
+
+
 def test_dry_run_finds_duplicates_within_the_file_and_can_then_run(part: Table, bob: User):
     state = run(bob, "part", "name,code\na,x\nb,x\n", dry_run=1)
     assert line_errors(state) == [(3, [("duplicate", "code")])] and stored() == []
