@@ -19,6 +19,16 @@ MISSING_MESSAGE = (
     "or run: .venv/bin/python -m playwright install --with-deps chromium"
 )
 
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
 
 @cache
 def chromium() -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.browser.chromium import chromium
+from tests.browser.chromium import CHROMIUM_FLAGS, chromium
 from tests.browser.collection_pages import create_collection
 from tests.browser.sso_setup import Certificates, SecureStack, SsoSetup, SsoVisitor
 from tests.browser.visitor import DESKTOP_SIZE, PHONE_SIZE, Visitor
@@ -22,15 +22,6 @@ for login, role in {ROLES_BY_LOGIN!r}.items():
     if role:
         UserRole.objects.create(user=user, role=Role.objects.get(name=role))
 """
-CHROMIUM_FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 @pytest.fixture(scope="package")
