@@ -91,8 +91,6 @@ OTHER_CONSTANTS = {
     "workspace.lists.short_lists.MAX_RECENT",
     "workspace.lists.short_lists.MAX_ROWS",
     "workspace.pages.home.MAX_NOTIFICATIONS",
-    "tableapi.imports.cells.CENTURY_END",
-    "tableapi.imports.cells.CENTURY_START",
     "workspace.pages.imports.PART_BYTES",
     "workspace.pages.search.MAX_ITEMS",
     "workspace.forms.record_values.FINGERPRINT_LENGTH",
