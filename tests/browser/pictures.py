@@ -43,7 +43,7 @@ def take_pictures(page: Page, folder: Path) -> Iterator[str]:
     yield "record"
     write_workbook(folder / "desks.xlsx")
     page.goto("/tables/task/import/")
-    page.get_by_label("File").set_input_files(folder / "desks.xlsx")
+    page.get_by_label("File", exact=True).set_input_files(folder / "desks.xlsx")
     page.get_by_role("button", name="Check the file").click()
     page.get_by_role("heading", name="Errors").wait_for()
     yield "import"
