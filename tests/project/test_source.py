@@ -66,6 +66,8 @@ SQL_MODULES = {
     "system/background/index_builds.py": "indexes are built without blocking writes, by one builder at a time",
     "system/background/change_partitions.py": "partitions are created and dropped",
     "system/records/change_log.py": "writes are logged in a partitioned table, which has no key for a model",
+    "workspace/lists/saved_lists.py": "the lists that the roles of a user share are found in one statement",
+    "workspace/models.py": "one statement stores a visit and deletes older ones",
     "system/plain_sql.py": "runs the statements of other modules in this list",
     "system/monitoring/health.py": "the version of the extension is read",
 }
