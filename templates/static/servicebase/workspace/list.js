@@ -187,6 +187,15 @@ function focusCell(cell) {
   cell.tabIndex = 0;
   cell.focus();
 }
+// What was typed is saved when the cell is left; Escape cancels.
+function cellState(form) {
+  return new URLSearchParams(new FormData(form)).toString();
+}
+function saveChangedCell(form) {
+  if (form.dataset.initial === cellState(form)) return false;
+  form.requestSubmit();
+  return true;
+}
 function editCell(cell) {
   if (!isEditable(cell) || cell === editedCell) return;
   cancelEdit();
@@ -202,6 +211,12 @@ function prepareCell(cell) {
   const form = cell.querySelector(".cell-form");
   if (!form) return;
   enhancePickers(form);
+  // After a refused save, the form has what was typed.
+  if (!form.querySelector(".errors, .notice")) form.dataset.initial = cellState(form);
+  form.addEventListener("focusout", (event) => {
+    const isLeft = event.relatedTarget && !form.contains(event.relatedTarget);
+    if (isLeft && cell === editedCell && form.dataset.initial) saveChangedCell(form);
+  });
   const control = form.querySelector("input:not([type=hidden]), select, textarea");
   control?.focus();
   if (control?.type === "text") control.select();
@@ -223,7 +238,18 @@ function cancelEdit() {
   cell.replaceChildren(...cell.previousNodes);
   focusCell(cell);
 }
+// The form of a record goes through the list in this order, even if the record moves in the list after a change.
+function rememberOrder(event) {
+  if (!event.target.closest("tr[data-id] a")) return;
+  const rows = [...records.tBodies[0].querySelectorAll("tr[data-id]")]
+    .map((row) => ({ id: row.dataset.id, url: row.querySelector(`a[href*="/${row.dataset.id}/"]`)?.getAttribute("href") }))
+    .filter((row) => row.id && row.url);
+  const hasMore = Boolean(records.querySelector("tr.more"));
+  sessionStorage.setItem("servicebase-list", JSON.stringify({ rows, hasMore }));
+}
+
 function prepareEditing() {
+  records.addEventListener("click", rememberOrder);
   records.addEventListener("dblclick", (event) => {
     if (!event.target.closest("a, form, th")) editCell(event.target.closest("td"));
   });

@@ -2,7 +2,8 @@
 //
 // Without this script, `<input name="assigned_user" value="Anna" data-picker="/tables/user/options/">` takes a display
 // value. The script moves the name to a hidden input that holds the id, so that equal display values do not matter.
-// With data-multiple, it holds several ids, separated by commas, shown as removable tags.
+// With data-multiple, it holds several ids, separated by commas, shown as removable tags. Typed text that was not chosen
+// is sent as it is, so that the server explains what is wrong with it and nothing is lost.
 
 const SUGGEST_DELAY_MS = 150;
 let pickerCount = 0;
@@ -35,8 +36,10 @@ class Picker {
     this.items = JSON.parse(input.dataset.items || "[]");
     this.options = [];
     this.activeIndex = -1;
+    const refusedText = this.items.length || this.isMultiple ? "" : input.value;
     this.build();
     this.show();
+    if (refusedText) this.input.value = this.hidden.value = refusedText;
   }
 
   build() {
@@ -158,8 +161,8 @@ class Picker {
       const count = this.options.length;
       const step = event.key === "ArrowDown" ? 1 : -1;
       if (count) this.activate((Math.max(this.activeIndex, step > 0 ? -1 : 0) + step + count) % count);
-    } else if (event.key === "Enter" && isOpen && this.activeIndex >= 0) {
-      event.preventDefault();
+    } else if ((event.key === "Enter" || event.key === "Tab") && isOpen && this.activeIndex >= 0) {
+      if (event.key === "Enter") event.preventDefault();
       this.choose(this.options[this.activeIndex]);
     } else if (event.key === "Escape" && isOpen) {
       event.stopPropagation();
@@ -170,15 +173,19 @@ class Picker {
     }
   }
 
-  // An emptied field has no value; other text that was not chosen is replaced by the chosen record.
+  // An emptied field has no value.
   leave() {
     clearTimeout(this.timer);
     this.request?.abort();
-    if (!this.isMultiple && !this.input.value.trim() && this.items.length) return this.setItems([]);
-    const match = this.options.filter((option) => option.label === this.input.value.trim());
+    const text = this.input.value.trim();
+    if (!this.isMultiple && !text && this.items.length) return this.setItems([]);
+    const match = this.options.filter((option) => option.label === text);
     if (!this.list.hidden && match.length === 1 && match[0].id !== this.items[0]?.id) return this.choose(match[0]);
     this.close();
-    this.show();
+    if (!text || !this.hidden.name || (!this.isMultiple && text === this.items[0]?.label)) return this.show();
+    const ids = this.isMultiple ? this.items.map((item) => item.id) : [];
+    this.hidden.value = [...ids, text].join(",");
+    this.hidden.dispatchEvent(new Event("change", { bubbles: true }));
   }
 
   close() {

@@ -8,6 +8,7 @@ const SINGLE_KEYS = "servicebase-single-keys";
 const form = document.querySelector("[data-record-form]");
 const shortcuts = document.getElementById("shortcuts");
 
+setUpListOrder();
 if (form) {
   enhancePickers(form);
   for (const control of form.querySelectorAll("[data-control=json]")) checkJson(control);
@@ -15,6 +16,50 @@ if (form) {
   focusFirstError();
 }
 setUpShortcuts();
+
+// The order of the list from which the record was opened, which a change of this record does not alter.
+function setUpListOrder() {
+  const stored = JSON.parse(sessionStorage.getItem("servicebase-list") ?? "null");
+  const sys_id = location.pathname.split("/")[3];
+  const place = stored?.rows.findIndex((row) => row.id === sys_id) ?? -1;
+  if (place < 0 || !new URLSearchParams(location.search).has("list")) return;
+  let before = document.getElementById("list-link");
+  for (const [id, text, row] of [["previous-link", "Previous", stored.rows[place - 1]], ["next-link", "Next", stored.rows[place + 1]]]) {
+    let link = document.getElementById(id);
+    if (!row) {
+      link?.remove();
+      continue;
+    }
+    if (!link && before) {
+      link = Object.assign(document.createElement("a"), { id, className: before.className, textContent: text });
+      before.after(link);
+    }
+    if (link) link.href = row.url;
+    before = link ?? before;
+  }
+  const count = Object.assign(document.createElement("span"), { className: "muted small", textContent: `${place + 1} of ${stored.rows.length}${stored.hasMore ? "+" : ""}` });
+  document.getElementById("list-link")?.before(count);
+}
+
+// A comment that was typed but not added is added together with the record.
+function typedComment() {
+  const text = document.getElementById("comment-text");
+  return text?.value.trim() ? text : null;
+}
+
+async function addTypedComment() {
+  const text = typedComment();
+  if (!text) return true;
+  const response = await fetch(text.form.action, { method: "POST", body: new FormData(text.form) }).catch(() => null);
+  if (!response?.ok) {
+    text.setCustomValidity("The comment could not be added. Add it before you save.");
+    text.reportValidity();
+    text.addEventListener("input", () => text.setCustomValidity(""), { once: true });
+    return false;
+  }
+  text.value = "";
+  return true;
+}
 
 // The server decides; this only tells early that a text is not JSON.
 function checkJson(control) {
@@ -41,12 +86,18 @@ function watchChanges() {
   const note = document.getElementById("unsaved-note");
   const initial = formState();
   let isSaving = false;
-  const isChanged = () => "unsaved" in form.dataset || formState() !== initial;
+  const isChanged = () => "unsaved" in form.dataset || formState() !== initial || Boolean(typedComment());
   const show = () => (note.hidden = !isChanged());
   form.addEventListener("input", show);
   form.addEventListener("change", show);
   form.addEventListener("submit", (event) => {
     if (isSaving) return event.preventDefault(); // a double click
+    if (typedComment()) {
+      const button = event.submitter;
+      event.preventDefault();
+      addTypedComment().then((isAdded) => isAdded && form.requestSubmit(button));
+      return;
+    }
     isSaving = true;
     // The page may come back from the browser's cache.
     addEventListener("pageshow", () => (isSaving = false), { once: true });
@@ -59,9 +110,15 @@ function watchChanges() {
 
 // Rich text moves the focus to its editor itself.
 function focusFirstError() {
+  const isNew = location.pathname.endsWith("/new/") && !document.getElementById("form-errors");
+  if (isNew) return focusFirstField();
   const wrong = form.querySelector("[aria-invalid=true], fieldset.conflict");
   const target = wrong?.matches("fieldset") ? wrong.querySelector("input:checked, input") : wrong;
   (target ?? document.getElementById("form-errors"))?.focus();
+}
+
+function focusFirstField() {
+  form?.querySelector(".record-field :is(input:not([type=hidden]), select, textarea, [contenteditable])")?.focus();
 }
 
 function usesSingleKeys() {
@@ -80,7 +137,7 @@ function setUpShortcuts() {
     p: () => document.getElementById("previous-link")?.click(),
     n: () => document.getElementById("next-link")?.click(),
     b: () => document.getElementById("list-link")?.click(),
-    e: () => form?.querySelector(".record-field :is(input:not([type=hidden]), select, textarea, [contenteditable])")?.focus(),
+    e: focusFirstField,
   };
   addEventListener("keydown", (event) => {
     const hasModifier = event.ctrlKey || event.metaKey;
