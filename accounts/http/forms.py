@@ -32,6 +32,7 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = User
         fields = ("first_name", "last_name", "phone", "time_zone")
+        help_texts = {"time_zone": "Pages show times in this time zone, and days begin by it."}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

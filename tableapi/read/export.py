@@ -23,7 +23,7 @@ from tableapi.database import statement_runner
 from tableapi.query import read_plan
 from tableapi.query.parameters import DisplayMode, ExportRequest, RawParameters, parse_export
 from tableapi.query.read_plan import OutputField, ReadPlan
-from tableapi.sql.export import ValueWriter, export_sql
+from tableapi.sql.export import TIME_KINDS, ValueWriter, export_sql
 from tableapi.sql.output_fields import OutputStyle
 
 from . import xlsx_writer
@@ -74,7 +74,7 @@ def _export(
     view, table = context.view, context.view.open_table(table_name)
     output = request.output
     plan = read_plan.plan_read(view, table, query=request.query.shape.query, fields=output.fields, view=output.view)
-    style = style_of(output)._replace(escapes_formulas=request.escapes_formulas)
+    style = style_of(output)._replace(escapes_formulas=request.escapes_formulas, has_typed_times=media_type == XLSX)
     inputs = context.inputs(request.query.conditions, version=view.catalogue.version)
     builder = ValueWriter(inputs, statement_runner.quote_value)
     count = 0
@@ -114,9 +114,10 @@ def _line_writer(
 
 
 def _cell_writer(field: OutputField, style: OutputStyle) -> Callable[[str], str]:
-    """Numbers and times are cells of their type, except as display values."""
+    """Dates and times are cells of their type, and numbers except as display values."""
     column = field.path.column
-    if column.choices or (style.mode is DisplayMode.DISPLAY and column.column_type.display_format):
+    has_display_text = style.mode is DisplayMode.DISPLAY and column.column_type.display_format
+    if column.choices or (has_display_text and column.compare_as not in TIME_KINDS):
         return xlsx_writer.text_cell
     return CELL_WRITERS.get(column.compare_as, xlsx_writer.text_cell)
 

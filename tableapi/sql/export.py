@@ -14,6 +14,7 @@ from .statement_builder import Parameter, StatementBuilder, StatementInputs, Tab
 
 # Text that starts with one of these is a formula in spreadsheets.
 FORMULA_STARTS = "('=', '+', '-', '@', E'\\t', E'\\r')"
+TIME_KINDS = frozenset({ComparisonKind.DATE, ComparisonKind.DATETIME})
 SAFE_KINDS = frozenset(
     {ComparisonKind.INTEGER, ComparisonKind.DECIMAL, ComparisonKind.BOOLEAN, ComparisonKind.DATE,
      ComparisonKind.DATETIME}
@@ -63,7 +64,7 @@ def _cell_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField
         text = f"(SELECT string_agg({item}, ', ' ORDER BY i.place) FROM {items})"
     elif as_display:
         text = output_fields.reference_display_sql(builder, output.display_path, value)
-    elif style.mode == DisplayMode.DISPLAY:
+    elif style.mode == DisplayMode.DISPLAY and not (style.has_typed_times and column.compare_as in TIME_KINDS):
         text = output_fields.display_value_sql(column, value)
     else:
         text = column.column_type.value_sql.format(value)

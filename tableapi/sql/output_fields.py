@@ -18,8 +18,10 @@ class OutputStyle(NamedTuple):
     with_links: bool = True
     # Ids of converted columns that are returned as HTML.
     html_column_ids: tuple[str, ...] = ()
-    # In CSV, whether to put an apostrophe before text that is a formula in spreadsheets.
+    # In exports, whether to put an apostrophe before text that is a formula in spreadsheets.
     escapes_formulas: bool = True
+    # In exports, whether dates and times are returned as values even in the mode of display values.
+    has_typed_times: bool = False
 
 
 def member_sql(

@@ -237,12 +237,20 @@ def test_xlsx_cells_have_the_type_of_their_column(device: Table, bob: User):
     assert second[:2] == ["12345678901234567890", str(10**17)]  # spreadsheets would round the number
 
 
-def test_xlsx_with_display_values_has_text(device: Table, bob: User, alice: User):
+def test_xlsx_with_display_values_has_text_and_times(device: Table, bob: User, alice: User):
     record("device", name="x", state="1", owners=[bob.pk, alice.pk], data={"a": 1})
 
+    field("device", "bought", "date")
+    field("device", "lasts", "duration")
+    record("device", name="y", rank=7, bought="2024-05-09", lasts=90)
+
     rows = sheet_rows(api(bob).get("device", headers=XLSX, fields="state,owners,data", display_value=1))
+    others = sheet_rows(
+        api(bob).get("device", headers=XLSX, fields="rank,bought,lasts", display_value=1, query="name=y")
+    )
 
     assert rows[1] == ["New", "bob, alice", '{"a": 1}']
+    assert others[1] == [7, datetime(2024, 5, 9), "1m 30s"]
 
 
 def test_xlsx_escapes_formulas_unless_asked_not_to(device: Table, bob: User):
