@@ -26,9 +26,9 @@ SHIPPED_ROLES = {
 AREA_ROLES = {"sso": SSO_ADMIN, "collections_app": COLLECTION_ADMIN}
 
 # UNION drops duplicates, so that the recursion ends even if roles form a cycle.
-EFFECTIVE_NAMES_SQL = """
+CONTAINED_NAMES_SQL = """
     WITH RECURSIVE contained_role AS (
-        SELECT unnest(%s::varchar[]) COLLATE "C" AS sys_id
+        {start}
         UNION
         SELECT unnest(role.contains) FROM sys_role role JOIN contained_role ON role.sys_id = contained_role.sys_id
     )
@@ -47,9 +47,20 @@ CONTAINING_ROLES_SQL = """
 """
 
 
+EFFECTIVE_NAMES_SQL = CONTAINED_NAMES_SQL.format(start='SELECT unnest(%s::varchar[]) COLLATE "C" AS sys_id')
+USER_NAMES_SQL = CONTAINED_NAMES_SQL.format(
+    start='SELECT role_id::varchar COLLATE "C" AS sys_id FROM sys_user_role WHERE user_id = %s'
+)
+
+
 def effective_names(role_ids: Collection[str]) -> frozenset[str]:
     """Names of these roles and of all roles that they contain."""
     return _fetch_values(EFFECTIVE_NAMES_SQL, list(role_ids)) if role_ids else frozenset()
+
+
+def names_of_user(user_id: str) -> frozenset[str]:
+    """Names of the roles of a user and of all roles that they contain."""
+    return _fetch_values(USER_NAMES_SQL, user_id)
 
 
 def containing_ids(role_id: str) -> frozenset[str]:

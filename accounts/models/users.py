@@ -15,7 +15,6 @@ from accounts import roles
 from accounts.models import time_zones
 from accounts.models.access_keys import AccessKey
 from accounts.models.managers import UserManager
-from accounts.models.roles import UserRole
 from accounts.models.sessions import Session
 from accounts.models.slow_statement_limit import SlowStatementLimit
 from accounts.normalization import composed
@@ -142,8 +141,7 @@ class User(Record, SlowStatementLimit, AbstractBaseUser):
     @cached_property
     def role_names(self) -> frozenset[str]:
         """All roles of the user, including contained ones; with a scoped access key only those in its scope."""
-        role_ids = UserRole.objects.filter(user=self.pk).values_list("role_id", flat=True)
-        return roles.effective_names(set(role_ids))
+        return roles.names_of_user(self.pk)
 
     def change_password(self, password: str) -> None:
         """Sets the password, ends all sessions and deletes the keys from API sign-ins; named keys are kept."""

@@ -12,7 +12,7 @@ from django.test import Client
 from accounts.models import User
 from tests.support.users import signed_in_client
 from tests.tableapi.world import field, grant, open_table, record, rule, table, view
-from workspace.lists.query_description import PATH_SEPARATOR
+from workspace.lists.columns import PATH_SEPARATOR
 
 pytestmark = pytest.mark.django_db
 
@@ -177,6 +177,19 @@ def test_search_of_a_table_without_searchable_text_uses_the_display_column(as_bo
     rule("read", "plain", "sys_id", roles=["auditor"])
     response = as_bob.get("/tables/plain/", {"q": "a"})
     assert response["Location"].endswith("?" + urlencode({"sysparm_query": "nameLIKEa"}))
+
+
+def test_search_also_finds_the_beginning_of_a_number_and_a_name(as_bob: Client):
+    table("ticket", number_prefix="TIC")
+    field("ticket", "name", is_display=True)
+    field("ticket", "about", is_indexed=True)
+    open_table("ticket")
+    found = record("ticket", number="TIC0000001", name="Printer", about="smoke")
+    record("ticket", number="TIC0000002", name="Pump", about="Water")
+    for words in ("tic0000001", "pri", "smoke"):
+        response = as_bob.get("/tables/ticket/", {"q": words}, follow=True)
+        assert [row[1:19] for row in rows_of(response.content.decode())] == [found]
+    assert 'name="q" value="smoke"' in response.content.decode()
 
 
 @pytest.mark.parametrize(

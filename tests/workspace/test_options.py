@@ -3,6 +3,7 @@
 import pytest
 from django.test import Client
 
+from tests.support.users import make_user
 from tests.tableapi.world import field, record, rule, table
 from workspace.forms.options import MAX_OPTIONS
 
@@ -64,3 +65,14 @@ def test_hidden_and_missing_tables_are_the_same(as_bob: Client):
 @pytest.mark.parametrize("text", ["x" * 201, "a\0b"])
 def test_unusable_text_is_refused(as_alice: Client, text: str):
     assert as_alice.get("/tables/room/options/", {"q": text}).status_code == 400
+
+
+def test_people_are_found_by_name_and_email_as_far_as_the_caller_can_read_them(as_bob: Client, as_alice: Client):
+    make_user("ada.l", first_name="Ada", last_name="Lovelace", email="countess@example.com")
+
+    def logins(client: Client, text: str) -> list[tuple[str, str]]:
+        options = client.get("/tables/user/options/", {"q": text}).json()["options"]
+        return [(option["label"], option["detail"]) for option in options]
+
+    assert logins(as_bob, "lovel") == logins(as_alice, "countess") == [("ada.l", "Ada Lovelace")]
+    assert logins(as_bob, "countess") == []  # only administrators can read the email address

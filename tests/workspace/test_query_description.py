@@ -11,7 +11,7 @@ from tableapi.database import catalogue_loader
 from tableapi.read.context import Caller, ReadContext
 from tests.system.encoded_query.queries import CONDITION_TEXTS
 from tests.tableapi.world import field, record, rule, table
-from workspace.lists.query_description import describe, filter_context
+from workspace.lists.query_description import filter_context
 
 pytestmark = pytest.mark.django_db
 
@@ -39,7 +39,7 @@ def laptop_table(db: Any) -> dict[str, str]:
 
 def in_words(user: User, query: str) -> str:
     context = Caller.of(user).context(catalogue_loader.cached_catalogue())
-    parts = describe(context, context.view.open_table("laptop"), query)
+    parts = filter_context(context, context.view.open_table("laptop"), query)["filter_parts"]
     return " ".join(f"{part['joiner']} {part['text']}".strip() for part in parts)
 
 
@@ -78,13 +78,15 @@ def test_query_is_said_in_words(bob: User, laptop_table: Any, query: str, words:
 
 
 def test_part_can_be_removed(bob: User, laptop_table: Any):
-    context = Caller.of(bob).context(catalogue_loader.cached_catalogue())
-    laptop = context.view.open_table("laptop")
-    assert [part["rest"] for part in describe(context, laptop, "price=1^ORprice=2^rented=1^ORDERBYname")] == [
+    assert rests(bob, "price=1^ORprice=2^rented=1^ORDERBYname") == [
         "rented=1^ORDERBYname",
         "price=1^ORprice=2^ORDERBYname",
     ]
-    assert [part["rest"] for part in describe(context, laptop, "price=1^NQrented=1")] == ["rented=1", "price=1"]
+    assert rests(bob, "price=1^NQrented=1") == ["rented=1", "price=1"]
+
+
+def rests(user: User, query: str) -> list[str]:
+    return [part["rest"] for part in filter_context(*open_laptop(user), query)["filter_parts"]]
 
 
 def test_only_readable_records_have_labels(bob: User, alice: User, laptop_table: dict[str, str]):
@@ -118,5 +120,5 @@ def open_laptop(user: User) -> tuple[ReadContext, Table]:
 
 
 def test_parts_are_valid_queries(bob: User, laptop_table: Any):
-    for part in describe(*open_laptop(bob), "(price=1^NQprice=2)^rented=1^ORname={x^}}}^ORDERBYname"):
-        parse(part["rest"])
+    for rest in rests(bob, "(price=1^NQprice=2)^rented=1^ORname={x^}}}^ORDERBYname"):
+        parse(rest)

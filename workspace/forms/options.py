@@ -1,9 +1,9 @@
 """Finds records by their display value, for reference controls. It reads lists, so it finds only what they contain."""
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from tableapi.catalogue.definitions import Table
+from tableapi.catalogue.definitions import USER_TABLE, Table
 from tableapi.query.parameters import parse_list
 from tableapi.read import pipeline
 from tableapi.read.context import ReadContext
@@ -11,53 +11,49 @@ from tableapi.read.context import ReadContext
 from .parameters import parameters, quoted_value
 
 MAX_OPTIONS = 20
+PERSON_COLUMNS = ("first_name", "last_name", "email")
 # The length of a query is limited.
 MAX_IDS_PER_QUERY = 400
 
 
 def find_options(context: ReadContext, table: Table, text: str) -> list[dict[str, str]]:
-    """Records whose display value starts with the text or, if there is none, contains it: `{"id": …, "label": …}`."""
-    name = display_name(context, table)
+    """Records whose display value starts with the text or, if there is none, contains it: `{"id": …, "label": …}`.
+
+    People are also found by their names and email address; `detail` is their name.
+    """
+    name = _display_name(context, table)
     if name is None:
         return []
-    queries = [f"{name}STARTSWITH{quoted_value(text)}", f"{name}LIKE{quoted_value(text)}"] if text else [""]
-    for query in queries:
-        if options := _read_options(context, table, name, f"{query}^ORDERBY{name}"):
-            return options
+    others = [other for other in PERSON_COLUMNS if table.name == USER_TABLE and context.view.column(table, other)]
+    for operator in ("STARTSWITH", "LIKE") if text else ("",):
+        query = "^OR".join(f"{column}{operator}{quoted_value(text)}" for column in [name, *others] if operator)
+        if records := _read(context, table, f"{name},{','.join(others)}", f"{query}^ORDERBY{name}", MAX_OPTIONS):
+            return [_option(record, name) for record in records if name in record]
     return []
+
+
+def _option(record: Mapping[str, Any], name: str) -> dict[str, str]:
+    names = [record.get(part, {}).get("value") for part in PERSON_COLUMNS[:2]]
+    return {"id": record["sys_id"]["value"], "label": label(record[name]), "detail": " ".join(filter(None, names))}
 
 
 def labels_of(context: ReadContext, table: Table, ids: Iterable[str]) -> dict[str, str]:
     """The display values of these records, without those that the caller cannot read."""
-    name, wanted = display_name(context, table), list(dict.fromkeys(ids))
-    if name is None or not wanted:
+    name = _display_name(context, table)
+    if name is None:
         return {}
-    options = [
-        option
-        for ids_text in _batches(wanted)
-        for option in _read_options(context, table, name, f"sys_idIN{ids_text}", limit=MAX_IDS_PER_QUERY)
-    ]
-    return {option["id"]: option["label"] for option in options}
+    records = _read_ids(context, table, name, ids)
+    return {record["sys_id"]["value"]: label(record[name]) for record in records if name in record}
 
 
 def readable_ids(context: ReadContext, table: Table, ids: Iterable[str]) -> set[str]:
     """Those of the ids that belong to records that the caller can read, if they can read ids."""
-    wanted = list(dict.fromkeys(ids))
-    if not wanted or not context.view.can_read(table) or context.view.column(table, "sys_id") is None:
-        return set()
-    found: set[str] = set()
-    for ids_text in _batches(wanted):
-        raw = parameters(sysparm_query=f"sys_idIN{ids_text}", sysparm_fields="sys_id", sysparm_limit=MAX_IDS_PER_QUERY)
-        result = pipeline.fetch_list(context, table.name, parse_list(raw))
-        found |= {record["sys_id"] for record in json.loads(b"[" + b",".join(result.blocks) + b"]")}
-    return found
+    is_readable = context.view.can_read(table) and context.view.column(table, "sys_id") is not None
+    records = _read_ids(context, table, "sys_id", ids) if is_readable else []
+    return {record["sys_id"]["value"] for record in records}
 
 
-def _batches(ids: list[str]) -> list[str]:
-    return [",".join(ids[start : start + MAX_IDS_PER_QUERY]) for start in range(0, len(ids), MAX_IDS_PER_QUERY)]
-
-
-def display_name(context: ReadContext, table: Table) -> str | None:
+def _display_name(context: ReadContext, table: Table) -> str | None:
     """The name of the display column, if the caller can read it and the ids of the records."""
     column, view = table.display_column, context.view
     if column is None or not view.can_read(table):
@@ -65,15 +61,21 @@ def display_name(context: ReadContext, table: Table) -> str | None:
     return column.name if all(view.column(table, name) is not None for name in (column.name, "sys_id")) else None
 
 
-def _read_options(
-    context: ReadContext, table: Table, name: str, query: str, limit: int = MAX_OPTIONS
-) -> list[dict[str, str]]:
+def _read_ids(context: ReadContext, table: Table, name: str, ids: Iterable[str]) -> list[dict[str, Any]]:
+    wanted, records = list(dict.fromkeys(ids)), []
+    for start in range(0, len(wanted), MAX_IDS_PER_QUERY):
+        query = f"sys_idIN{','.join(wanted[start : start + MAX_IDS_PER_QUERY])}"
+        records += _read(context, table, name, query, MAX_IDS_PER_QUERY)
+    return records
+
+
+def _read(context: ReadContext, table: Table, names: str, query: str, limit: int) -> list[dict[str, Any]]:
+    """The records with their ids and these columns."""
     raw = parameters(
-        sysparm_query=query, sysparm_fields=f"sys_id,{name}", sysparm_display_value="all", sysparm_limit=limit
+        sysparm_query=query, sysparm_fields=f"sys_id,{names}", sysparm_display_value="all", sysparm_limit=limit
     )
-    result = pipeline.fetch_list(context, table.name, parse_list(raw))
-    records = json.loads(b"[" + b",".join(result.blocks) + b"]")
-    return [{"id": record["sys_id"]["value"], "label": label(record[name])} for record in records if "sys_id" in record]
+    records = pipeline.fetch_list(context, table.name, parse_list(raw)).records()
+    return [record for record in records if "sys_id" in record]
 
 
 def label(field: dict[str, object]) -> str:

@@ -8,18 +8,18 @@ from system.encoded_query import OPERATORS, RECORDS, ComparisonKind
 from system.errors import NotFound
 from tableapi.access.caller_view import CallerView
 from tableapi.catalogue.definitions import Column, Table
-from tableapi.query.expressions import NEVER
 from tableapi.query.path_resolver import resolve_path
+from tableapi.read.context import ReadContext
 
 from .operator_labels import LABELS, operator_label
 
 
-def read_fields(view: CallerView, table: Table, path: tuple[str, ...]) -> dict[str, Any]:
+def read_fields(context: ReadContext, table: Table, path: tuple[str, ...]) -> dict[str, Any]:
     """The columns that the caller can see, after following the references of the path, and the operators of each kind.
 
     A path that is hidden, missing or leads to no readable table raises one and the same 404.
     """
-    target = _table_at(view, table, path)
+    view, target = context.view, _table_at(context.view, table, path)
     if target is None:
         raise NotFound("There is no such field.")
     columns = [found[0] for name in target.columns if (found := view.column(target, name))]
@@ -38,7 +38,7 @@ def _table_at(view: CallerView, table: Table, path: tuple[str, ...]) -> Table | 
     if resolved is None or len(path) > RECORDS.max_hops or not resolved.column.column_type.is_reference:
         return None
     target = view.catalogue.tables.get(resolved.column.reference or "")
-    return target if target is not None and view.record_decision(target) != NEVER else None
+    return target if target is not None and view.can_read(target) else None
 
 
 def _field(view: CallerView, table: Table, column: Column, path: tuple[str, ...]) -> dict[str, Any]:

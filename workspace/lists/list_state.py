@@ -1,71 +1,59 @@
 """The parameters of a list page, and the URLs of the same list with other parameters. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
 from django.urls import reverse
 
 from tableapi.query.parameters import MAX_FIELDS, RawParameters, parse_names, parse_text
 
-# The parameters that tell where a page starts.
+# They tell where a page starts.
 POSITION_PARAMETERS = ("sysparm_cursor", "sysparm_page")
+# `saved` is the id of a saved list.
+PARAMETERS = ("sysparm_query", "sysparm_view", "group", "saved", *POSITION_PARAMETERS)
 
 
 @dataclass(frozen=True)
 class ListState:
-    """What a list page shows. `columns` is empty for the person's own columns; `saved` is the id of a saved list."""
+    """What a list page shows.
+
+    >>> ListState("task", {"sysparm_query": "a=1", "sysparm_page": "2"}).first_page(group="b").parameters
+    {'sysparm_query': 'a=1', 'group': 'b'}
+    """
 
     table: str
-    query: str = ""
-    view: str = ""
-    columns: tuple[str, ...] = ()
-    group: str = ""
-    saved: str = ""
-    position: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def parameters(self) -> dict[str, str]:
-        values = {
-            "sysparm_query": self.query,
-            "sysparm_view": self.view,
-            "columns": ",".join(self.columns),
-            "group": self.group,
-            "saved": self.saved,
-        }
-        return {name: value for name, value in {**values, **self.position}.items() if value}
+    def query(self) -> str:
+        return self.parameters.get("sysparm_query", "")
+
+    @property
+    def columns(self) -> list[str]:
+        """The paths of the columns; empty for the person's own."""
+        return self.parameters["columns"].split(",") if "columns" in self.parameters else []
+
+    @property
+    def position(self) -> dict[str, str]:
+        return {name: value for name, value in self.parameters.items() if name in POSITION_PARAMETERS}
+
+    def first_page(self, **changes: str) -> "ListState":
+        """The beginning of the list with other parameters."""
+        values = {name: value for name, value in self.parameters.items() if name not in POSITION_PARAMETERS}
+        return ListState(self.table, {name: value for name, value in {**values, **changes}.items() if value})
 
     @property
     def encoded(self) -> str:
         return urlencode(self.parameters)
 
     @property
-    def first_page(self) -> "ListState":
-        return replace(self, position={})
-
-    def with_query(self, query: str, **changes: Any) -> "ListState":
-        """The first page of the list with another query."""
-        return replace(self, query=query, position={}, **changes)
-
-    def url(self, name: str = "table-list", *arguments: str, **extra: str) -> str:
-        """
-        >>> ListState("task", query="state=1", position={"sysparm_page": "2"}).parameters
-        {'sysparm_query': 'state=1', 'sysparm_page': '2'}
-        """
-        values = {**self.parameters, **extra}
-        return f"{reverse(name, args=[self.table, *arguments])}{'?' if values else ''}{urlencode(values)}"
+    def url(self) -> str:
+        return f"{reverse('table-list', args=[self.table])}{'?' if self.parameters else ''}{self.encoded}"
 
 
 def parse_state(table: str, raw: RawParameters) -> ListState:
     """Parse the parameters. Raises InvalidParameter for one that was given more than once."""
-    position = {name: value for name in POSITION_PARAMETERS if (value := parse_text(raw, name))}
-    return ListState(
-        table,
-        parse_text(raw, "sysparm_query"),
-        parse_text(raw, "sysparm_view"),
-        parse_names(raw, "columns", MAX_FIELDS),
-        parse_text(raw, "group"),
-        parse_text(raw, "saved"),
-        position,
-    )
+    values = {name: parse_text(raw, name) for name in PARAMETERS}
+    values["columns"] = ",".join(parse_names(raw, "columns", MAX_FIELDS))
+    return ListState(table, {name: value for name, value in values.items() if value})

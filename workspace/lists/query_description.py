@@ -2,23 +2,35 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from system.encoded_query import ComparisonKind as Kind
-from system.encoded_query import Condition, Query, QueryError, ValueFunction, ValueKind, parse, read_instant, read_value
+from system.encoded_query import (
+    Condition,
+    Group,
+    Query,
+    QueryError,
+    SubQuery,
+    Term,
+    ValueFunction,
+    ValueKind,
+    parse,
+    read_instant,
+    read_value,
+)
 from tableapi.catalogue.definitions import Column, Table
 from tableapi.query.path_resolver import resolve_path
 from tableapi.read.context import ReadContext
 from workspace.forms import display, options
 
+from .columns import path_label
 from .operator_labels import operator_label
-from .query_tree import SPELLINGS, JsonGroup, JsonObject, parse_tree, to_text, without_part
+from .query_tree import SPELLINGS, JsonObject, parse_tree, to_text, without_part
 
 # The display values of records: {table: {id: display value}}.
 RecordLabels = Mapping[str, Mapping[str, str]]
 
-PATH_SEPARATOR = " \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "
 MAX_SHOWN_VALUES = 6
 # For each table. The rest of a long list is shown as ids.
 MAX_RECORD_LABELS = 200
@@ -32,55 +44,40 @@ _RELATIVE_LABELS = {
 }
 
 
-def filter_context(context: ReadContext, table: Table, text: str) -> JsonObject:
-    """What `workspace/filter.html` needs: the data of the condition builder and the query in words.
+def filter_context(context: ReadContext, table: Table, text: str) -> dict[str, Any]:
+    """What `workspace/filter.html` needs: the data of the condition builder, and the parts of the query in words.
 
     An invalid text has no parts. The builder shows it as text.
     """
-    data: JsonObject = {"table": table.name, "spellings": SPELLINGS, "timeZone": str(context.caller.time_zone)}
+    data = {"table": table.name, "spellings": SPELLINGS, "timeZone": str(context.caller.time_zone)}
     try:
-        labels = read_record_labels(context, table, parse(text))
-        parts = describe(context, table, text, labels)
+        query, tree = parse(text), parse_tree(text)
     except QueryError:
         return {"filter_data": data | {"tree": None, "labels": {}}, "filter_parts": []}
-    return {"filter_data": data | {"tree": parse_tree(text), "labels": labels}, "filter_parts": parts}
+    labels = read_record_labels(context, table, query)
+    parts = list(_parts(_Words(context, table, labels), query, tree))
+    return {"filter_data": data | {"tree": tree, "labels": labels}, "filter_parts": parts}
 
 
-def describe(context: ReadContext, table: Table, text: str, labels: RecordLabels | None = None) -> list[JsonObject]:
-    """The parts of a query: `joiner` ("", "and", "or"), `text`, and `rest`, the query without this part.
-
-    With ^NQ, each part is a whole group.
-    """
-    tree = parse_tree(text)
-    words = _Words(context, table, read_record_labels(context, table, parse(text)) if labels is None else labels)
-    if len(tree["groups"]) == 1:
-        joiner, terms = "and", tree["groups"][0]
-        parts = [(words.group_text([term]), without_part(tree, 0, index)) for index, term in enumerate(terms)]
+def _parts(words: "_Words", query: Query, tree: JsonObject) -> Iterator[dict[str, str]]:
+    """`joiner` ("", "and", "or"), `text`, and `rest`, the query without the part. With ^NQ, a part is a whole group."""
+    if len(query.groups) == 1:
+        for index, term in enumerate(query.groups[0].terms):
+            rest = to_text(without_part(tree, 0, index))
+            yield {"joiner": "and" if index else "", "text": words.term_text(term), "rest": rest}
     else:
-        joiner = "or"
-        parts = [(words.group_text(group), without_part(tree, index)) for index, group in enumerate(tree["groups"])]
-    return [
-        {"joiner": joiner if index else "", "text": part_text, "rest": to_text(rest)}
-        for index, (part_text, rest) in enumerate(parts)
-    ]
-
-
-def path_label(context: ReadContext, table: Table, path: tuple[str, ...]) -> str:
-    """The labels of the columns. A path that the caller cannot see stays as it was written."""
-    resolved = resolve_path(context.view, table, path)
-    if resolved is None:
-        return ".".join(path)
-    columns = [*(step.column for step in resolved.steps), resolved.column]
-    return PATH_SEPARATOR.join(column.label or column.name for column in columns)
+        for index, group in enumerate(query.groups):
+            rest = to_text(without_part(tree, index))
+            yield {"joiner": "or" if index else "", "text": words.group_text(group), "rest": rest}
 
 
 def read_record_labels(context: ReadContext, table: Table, query: Query) -> RecordLabels:
     """The display values of the records whose ids the query contains, in one statement for each table."""
     ids: dict[str, list[str]] = defaultdict(list)
     for condition in query.conditions():
-        column = _visible_column(context, table, condition.path)
-        if column and column.reference and condition.row.kind in (ValueKind.TEXT, ValueKind.LIST):
-            ids[column.reference] += condition.value.split(",")
+        path = resolve_path(context.view, table, condition.path)
+        if path and path.column.reference and condition.row.kind in (ValueKind.TEXT, ValueKind.LIST):
+            ids[path.column.reference] += condition.value.split(",")
     labels = {}
     for name, values in ids.items():
         wanted = [value for value in dict.fromkeys(values) if value.isalnum() and len(value) <= MAX_ID_LENGTH]
@@ -89,48 +86,49 @@ def read_record_labels(context: ReadContext, table: Table, query: Query) -> Reco
     return labels
 
 
-def _visible_column(context: ReadContext, table: Table, path: tuple[str, ...]) -> Column | None:
-    resolved = resolve_path(context.view, table, path)
-    return resolved.column if resolved else None
-
-
 class _Words:
     """Says the parts of one query."""
 
     def __init__(self, context: ReadContext, table: Table, labels: RecordLabels) -> None:
-        self.context = context
-        self.table = table
-        self.labels = labels
+        self.view, self.zone, self.table, self.labels = context.view, context.caller.time_zone, table, labels
 
-    def group_text(self, group: JsonGroup) -> str:
-        return " and ".join(self.term_text(term, in_parentheses=len(group) > 1) for term in group)
+    def group_text(self, group: Group) -> str:
+        texts = [
+            f"({self.term_text(term)})" if len(term.factors) > 1 < len(group.terms) else self.term_text(term)
+            for term in group.terms
+        ]
+        return " and ".join(texts)
 
-    def term_text(self, term: list[JsonObject], *, in_parentheses: bool) -> str:
-        text = " or ".join(map(self.factor_text, term))
-        return f"({text})" if in_parentheses and len(term) > 1 else text
+    def term_text(self, term: Term) -> str:
+        return " or ".join(map(self.factor_text, term.factors))
 
-    def factor_text(self, factor: JsonObject) -> str:
-        if "groups" in factor:
-            return f"({' or '.join(map(self.group_text, factor['groups']))})"
-        condition = Condition(tuple(factor["path"].split(".")), factor["operator"], factor["value"])
-        label = "Record" if condition.row.only_path else path_label(self.context, self.table, condition.path)
-        return f"{label} {self.comparison_text(condition)}".rstrip()
+    def factor_text(self, factor: Condition | SubQuery) -> str:
+        if isinstance(factor, SubQuery):
+            return f"({' or '.join(map(self.group_text, factor.groups))})"
+        label = "Record" if factor.row.only_path else self.path_label(factor.path)
+        return f"{label} {self.comparison_text(factor)}".rstrip()
+
+    def path_label(self, path: tuple[str, ...]) -> str:
+        """The labels of the columns. A path that the caller cannot see stays as it was written."""
+        resolved = resolve_path(self.view, self.table, path)
+        return ".".join(path) if resolved is None else path_label(resolved)
 
     def comparison_text(self, condition: Condition) -> str:
         """The operator and the value."""
-        column = _visible_column(self.context, self.table, condition.path)
+        path = resolve_path(self.view, self.table, condition.path)
+        column = path.column if path else None
         operator = operator_label(condition.operator, column.compare_as if column else Kind.TEXT)
         value: Any = read_value(condition)
         match condition.row.kind:
             case ValueKind.RELATIVE:
                 distance, direction = _count_text(abs(value.count), value.unit), condition.value.split("@")[2]
-                if sentence := _RELATIVE_LABELS.get((condition.operator, direction)):
-                    return sentence.format(distance)
-                return f"{operator} {distance} {'ago' if direction == 'ago' else 'from now'}"
-            case ValueKind.LIST if condition.operator == "IN":
-                return f"is {_join(' or ', [self.operand_text(item, column) for item in value])}"
+                sentence = _RELATIVE_LABELS.get((condition.operator, direction))
+                end = "ago" if direction == "ago" else "from now"
+                return sentence.format(distance) if sentence else f"{operator} {distance} {end}"
             case ValueKind.LIST:
-                return f"{operator} {_join(', ', [self.operand_text(item, column) for item in value])}"
+                texts = [self.operand_text(item, column) for item in value[:MAX_SHOWN_VALUES]]
+                texts += [f"{len(value) - MAX_SHOWN_VALUES:,} more"] * (len(value) > MAX_SHOWN_VALUES)
+                return f"is {' or '.join(texts)}" if condition.operator == "IN" else f"{operator} {', '.join(texts)}"
         return f"{operator} {self.value_text(condition, value, column)}"
 
     def value_text(self, condition: Condition, value: Any, column: Column | None) -> str:
@@ -138,12 +136,10 @@ class _Words:
             case ValueKind.DYNAMIC:
                 return _DYNAMIC_LABELS[condition.value]
             case ValueKind.PATH:
-                return path_label(self.context, self.table, value)
+                return self.path_label(value)
             case ValueKind.DISTANCE:
                 side = "before" if value.is_before else "after"
-                return (
-                    f"{_count_text(value.count, value.unit)} {side} {path_label(self.context, self.table, value.path)}"
-                )
+                return f"{_count_text(value.count, value.unit)} {side} {self.path_label(value.path)}"
             case ValueKind.DAY if value.last is None:
                 return self.operand_text(value.first, column)
             case ValueKind.DAY:
@@ -173,14 +169,9 @@ class _Words:
             instant = read_instant(value)
             if len(value) == len("2024-05-19"):
                 return f"{instant.day} {instant:%b %Y}"
-            return display.MINUTE_FORMAT.format(instant.astimezone(self.context.caller.time_zone))
+            return display.MINUTE_FORMAT.format(instant.astimezone(self.zone))
         except (QueryError, OverflowError):  # the latter near the first and the last year
             return value
-
-
-def _join(joiner: str, texts: list[str]) -> str:
-    rest = len(texts) - MAX_SHOWN_VALUES
-    return joiner.join([*texts[:MAX_SHOWN_VALUES], *([f"{rest:,} more"] if rest > 0 else [])])
 
 
 def _count_text(count: int, unit: str) -> str:

@@ -8,6 +8,7 @@
 `query-text.js` writes the same text in the browser.
 """
 
+from functools import lru_cache
 from typing import Any
 
 from system.encoded_query import ALIASES, OPERATORS, REFUSED_OPERATORS, Condition, Group, SubQuery, parse
@@ -19,6 +20,7 @@ JsonGroup = list[list[JsonObject]]
 SPELLINGS = (*OPERATORS, *ALIASES, *REFUSED_OPERATORS)
 
 
+@lru_cache(maxsize=64)  # a page parses its query several times; callers do not change the tree
 def parse_tree(text: str) -> JsonObject:
     """The tree of a query; raises QueryError if it is invalid.
 
@@ -46,8 +48,9 @@ def to_text(tree: JsonObject) -> str:
     >>> to_text(parse_tree("nameCONTAINSa^(b=^ORc={x)})^ORDERBYd^EQ"))
     'nameLIKEa^(bISEMPTY^ORc={x)})^ORDERBYd'
     """
+    conditions = [_groups_text(tree["groups"], is_inside=False)] if tree["groups"] else []
     order = [("ORDERBYDESC" if key["is_descending"] else "ORDERBY") + key["path"] for key in tree["order"]]
-    return "^".join([_groups_text(tree["groups"], is_inside=False), *order] if tree["groups"] else order)
+    return "^".join([*conditions, *order])
 
 
 def _groups_text(groups: list[JsonGroup], *, is_inside: bool) -> str:
@@ -74,10 +77,10 @@ def _needs_quotes(operator: str, value: str, is_inside: bool) -> bool:
     return any(len(name) > len(operator) and (operator + value).startswith(name) for name in SPELLINGS)
 
 
-def with_order(text: str, path: str, is_descending: bool | None) -> str:
-    """The query sorted by this column only, or by none.
+def with_order(text: str, path: str = "", is_descending: bool | None = None) -> str:
+    """The query sorted by this column only or, without a direction, by none.
 
-    >>> with_order("a=1^ORDERBYb", "c.d", True), with_order("a=1^ORDERBYb", "b", None)
+    >>> with_order("a=1^ORDERBYb", "c.d", True), with_order("a=1^ORDERBYb")
     ('a=1^ORDERBYDESCc.d', 'a=1')
     """
     order = [] if is_descending is None else [{"path": path, "is_descending": is_descending}]
@@ -106,8 +109,7 @@ def without_part(tree: JsonObject, group_index: int, term_index: int | None = No
     ('a=1^NQc=3', 'b=2')
     """
     groups = [*tree["groups"]]
-    terms = (
-        [] if term_index is None else [term for index, term in enumerate(groups[group_index]) if index != term_index]
-    )
-    groups[group_index : group_index + 1] = [terms] if terms else []
+    group = groups.pop(group_index)
+    if term_index is not None and len(group) > 1:
+        groups.insert(group_index, [*group[:term_index], *group[term_index + 1 :]])
     return tree | {"groups": groups}

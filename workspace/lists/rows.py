@@ -1,20 +1,20 @@
-"""Reads one page of a list and prepares its rows. The cells of a row are one piece of HTML, because rendering 500 cells
-with a template takes several times as long."""
+"""Reads one page of a list and formats its rows as HTML, because a template takes several times as long."""
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from django.urls import reverse
+from django.utils.datastructures import MultiValueDict
 from django.utils.html import escape, format_html
-from django.utils.safestring import SafeString
 
+from system.encoded_query import ComparisonKind
 from tableapi.catalogue.definitions import NUMBER_COLUMN, OWN_TABLE_COLUMN, Table
 from tableapi.query.parameters import parse_list
 from tableapi.read import pipeline
 from tableapi.read.context import ReadContext
+from tableapi.read.list_page import ListResult
 from workspace.forms.display import display_text
 from workspace.forms.parameters import parameters
 
@@ -24,143 +24,108 @@ from .list_state import ListState
 PAGE_SIZE = 50
 MAX_CELL_LENGTH = 160
 EMPTY_LABEL = "(empty)"
+# In the link to a record, the table of the list from which it was opened.
 TABLE_NAME = "table"
-
-SELECT_TEMPLATE = (
-    '<td class="select"><input type="checkbox" form="bulk" name="record-id" value="{id}" aria-label="Select {}"></td>'
+SELECT_CELL = (
+    '<td class="select"><input type="checkbox" form="bulk" name="record-id" value="{}" aria-label="Select {}"></td>'
 )
 
 
-@dataclass(frozen=True)
-class ListRow:
-    sys_id: str
-    url: str
-    html: SafeString
-
-
-@dataclass(frozen=True)
-class RowPage:
-    rows: list[ListRow]
-    # The parameters of the next page; empty on the last one.
-    next_position: Mapping[str, str] = field(default_factory=dict)
-    total: int | None = None
-
-
-def read_rows(
-    context: ReadContext,
-    table: Table,
-    state: ListState,
-    columns: Sequence[ListColumn],
-    *,
-    counts: bool = False,
-    can_select: bool = False,
-) -> RowPage:
-    """Read the page with one request to the Table API's pipeline."""
+def read_page(
+    context: ReadContext, table: Table, state: ListState, columns: Iterable[ListColumn], *, counts: bool = False
+) -> ListResult:
     names = ["sys_id", *([OWN_TABLE_COLUMN] if len(table.family) > 1 else []), *(column.path for column in columns)]
-    fields = [name for name in dict.fromkeys(names) if "." in name or context.view.column(table, name)]
-    raw = output_parameters(state, fields, "all", sysparm_limit=PAGE_SIZE, sysparm_count="exact" if counts else "")
-    for name, value in state.position.items():
-        raw[name] = value
-    result = pipeline.fetch_list(context, table.name, parse_list(raw))
-    records = json.loads(b"[" + b",".join(result.blocks) + b"]")
-    formatter = RowFormatter(context, table, state, columns, can_select=can_select)
-    return RowPage([formatter.row(record) for record in records], result.next_page, result.total)
-
-
-def output_parameters(state: ListState, fields: Sequence[str], display: str, **values: str | int) -> Any:
-    """The parameters of the Table API that return these fields of what the list shows."""
-    return parameters(
-        sysparm_query=state.query,
-        sysparm_fields=",".join(fields),
-        sysparm_display_value=display,
-        sysparm_exclude_reference_link="1",
-        **values,
+    count = "exact" if counts else ""
+    raw = output_parameters(
+        names, sysparm_query=state.query, sysparm_limit=PAGE_SIZE, sysparm_count=count, **state.position
     )
+    return pipeline.fetch_list(context, table.name, parse_list(raw))
 
 
-class EscapedTexts(dict[str, SafeString]):
-    """Escapes each text once. Many cells of a page have equal texts."""
-
-    def __missing__(self, text: str) -> SafeString:
-        self[text] = escaped = escape(text)
-        return escaped
+def output_parameters(fields: Iterable[str], **values: str | int) -> MultiValueDict[str, str]:
+    """The parameters of the Table API that return these fields with their display values."""
+    values = {"sysparm_display_value": "all", "sysparm_exclude_reference_link": 1, **values}
+    return parameters(sysparm_fields=",".join(dict.fromkeys(fields)), **values)
 
 
 def link_path(table: Table, columns: Sequence[ListColumn]) -> str:
     """The column whose cells lead to the record: the display column, the number, or the first one."""
     display = table.display_column
-    wanted = [*([display.name] if display else []), NUMBER_COLUMN]
     paths = [column.path for column in columns]
-    return next((name for name in wanted if name in paths), paths[0] if paths else "")
+    wanted = [*([display.name] if display else []), NUMBER_COLUMN, *paths]
+    return next((path for path in wanted if path in paths), "")
 
 
 class RowFormatter:
     """Formats the records of one page."""
 
-    def __init__(
-        self,
-        context: ReadContext,
-        table: Table,
-        state: ListState,
-        columns: Sequence[ListColumn],
-        *,
-        can_select: bool = False,
-    ) -> None:
-        self.view, self.zone = context.view, context.caller.time_zone
-        self.table, self.columns, self.can_select = table, columns, can_select
+    def __init__(self, context: ReadContext, table: Table, state: ListState, columns: Sequence[ListColumn]) -> None:
+        self.view, self.zone, self.table = context.view, context.caller.time_zone, table
         self.root = reverse("tables")
-        # Tells the form from which list it was opened.
+        # Tells the form from which list it was opened. It contains no braces, so it can be part of a template.
         self.list_parameter = f"?list={quote(urlencode({TABLE_NAME: table.name, **state.parameters}))}"
         self.link_path = link_path(table, columns)
-        self.escaped = EscapedTexts()
-        self.target_roots = [self._target_root(column) for column in columns]
+        self.columns = [
+            (column, '<td class="number">' if column.is_number else "<td>", _is_plain(column), self._target_url(column))
+            for column in columns
+        ]
+        self.escaped = cache(escape)  # many cells of a page have equal texts
 
-    def _target_root(self, column: ListColumn) -> str:
-        name = column.column.reference if column.column.column_type.is_reference else None
-        target = self.view.table(name) if name else None
+    def _target_url(self, column: ListColumn) -> str:
+        target = self.view.table(column.column.reference or "") if column.column.column_type.is_reference else None
         return f"{self.root}{target.name}/" if target is not None and self.view.can_read(target) else ""
 
-    def row(self, record: Mapping[str, Any]) -> ListRow:
-        sys_id = str(record["sys_id"]["value"]) if "sys_id" in record else ""
-        template, values, label = self.cells(record, sys_id)
-        if self.can_select:
-            template, values = SELECT_TEMPLATE + template, [self.escaped[label or sys_id], *values]
-        html = format_html(f'<tr data-id="{{id}}">{template}</tr>\n', *values, id=sys_id)
-        return ListRow(sys_id, self._record_url(record).format(id=sys_id), html)
+    def row(self, record: Mapping[str, Any], *, can_select: bool) -> str:
+        template, values, name = self._cells(record)
+        sys_id = self.escaped(id_of(record))
+        if can_select:
+            template, values = SELECT_CELL + template, [sys_id, name or sys_id, *values]
+        return format_html(f'<tr data-id="{{}}">{template}</tr>\n', sys_id, *values)
 
-    def cells(self, record: Mapping[str, Any], sys_id: str) -> tuple[str, list[SafeString], str]:
-        """The template of the cells with `{id}`, its other values, and the text that names the record."""
-        pieces, values, label = [], [], ""
-        for column, target_root in zip(self.columns, self.target_roots, strict=True):
-            field_ = record.get(column.path)
-            text = one_line(self._text(column, field_))
-            start = '<td class="number">' if column.is_number else "<td>"
-            if column.path == self.link_path:
-                text = label = text or EMPTY_LABEL
-                link = f'<a href="{self._record_url(record)}">{{}}</a>'
-                pieces.append(f"{start}{link if sys_id else '{}'}</td>")
-            elif target_root and text and field_:
-                pieces.append(f'{start}<a href="{target_root}{{}}/">{{}}</a></td>')
-                values.append(self.escaped[field_["value"]])
+    def cells(self, record: Mapping[str, Any]) -> str:
+        template, values, _ = self._cells(record)
+        return format_html(template, *values)
+
+    def _cells(self, record: Mapping[str, Any]) -> tuple[str, list[str], str]:
+        """The template of the cells, and as escaped texts its values and the name of the record."""
+        values: list[str] = []
+        template = name = ""
+        for column, start, is_plain, target_url in self.columns:
+            field = record.get(column.path)
+            text = field["display_value"] if is_plain and field else None
+            if not isinstance(text, str):
+                text = display_text(column.column, field, self.zone)
+            text = self.escaped(one_line(text))
+            if column.path == self.link_path and "sys_id" in record:
+                name = text = text or EMPTY_LABEL
+                template += f'{start}<a href="{self.record_url(record, "{}")}">{{}}</a></td>'
+                values.append(self.escaped(id_of(record)))
+            elif target_url and text and field:
+                template += f'{start}<a href="{target_url}{{}}/">{{}}</a></td>'
+                values.append(self.escaped(field["value"]))
             else:
-                pieces.append(f"{start}{{}}</td>")
-            values.append(self.escaped[text])
-        return "".join(pieces), values, label
+                template += f"{start}{{}}</td>"
+            values.append(text)
+        return template, values, name
 
-    def _text(self, column: ListColumn, field_: Any) -> str:
-        if column.is_plain:  # most columns
-            text = field_["display_value"] if field_ else None
-            if isinstance(text, str):
-                return text
-        return display_text(column.column, field_, self.zone)
-
-    def _record_url(self, record: Mapping[str, Any]) -> str:
-        """The URL with `{id}`, in the record's own table, which may extend that of the list, if the caller sees it."""
+    def record_url(self, record: Mapping[str, Any], sys_id: str) -> str:
+        """The URL in the record's own table, which may extend that of the list, if the caller can see it."""
         table_id = (record.get(OWN_TABLE_COLUMN) or {}).get("value")
         own_table = self.view.catalogue.tables_by_id.get(table_id or "")
         is_visible = own_table is not None and self.view.table(own_table.name) is not None
         name = own_table.name if own_table and is_visible else self.table.name
-        return f"{self.root}{name}/{{id}}/{self.list_parameter}"
+        return f"{self.root}{name}/{sys_id}/{self.list_parameter}"
+
+
+def id_of(record: Mapping[str, Any]) -> str:
+    """The id of a record; empty if the caller cannot read it."""
+    return record["sys_id"]["value"] if "sys_id" in record else ""
+
+
+def _is_plain(column: ListColumn) -> bool:
+    """Whether the display value is the text to show."""
+    kind = column.column.column_type
+    return not (kind.is_html or kind.is_list or kind.is_json or column.column.compare_as is ComparisonKind.DATETIME)
 
 
 def one_line(text: str) -> str:

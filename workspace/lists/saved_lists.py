@@ -1,12 +1,11 @@
 """Saved lists: which ones a person can use, and who may share, change or delete them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accounts import roles
 from accounts.models import Role, User
 from system.encoded_query import QueryError
-from system.errors import InvalidInput, ServiceError
+from system.errors import ServiceError
 from tableapi.catalogue.definitions import Table
 from tableapi.changes.logged_values import table_key, table_of
 from tableapi.query import read_plan
@@ -50,11 +49,12 @@ class OfferedList:
 
     @property
     def url(self) -> str:
-        return state_of(self.table, self.saved).url()
+        return state_of(self.table, self.saved).url
 
 
 def state_of(table: Table, saved: SavedList) -> ListState:
-    return ListState(table.name, saved.query, columns=tuple(saved.columns), saved=saved.pk)
+    values = {"sysparm_query": saved.query, "columns": ",".join(saved.columns), "saved": saved.pk}
+    return ListState(table.name).first_page(**values)
 
 
 def saved_lists_for(context: ReadContext, table: Table | None = None) -> list[OfferedList]:
@@ -68,40 +68,31 @@ def saved_lists_for(context: ReadContext, table: Table | None = None) -> list[Of
         "table_key": table_key(table) if table is not None else "",
         "limit": MAX_OFFERED_LISTS,
     }
-    offered = []
-    for saved in SavedList.objects.raw(OFFERED_LISTS_SQL, values):
-        list_table = table_of(context.view.catalogue, saved.table_key)
-        if list_table is not None and is_valid(context, list_table, saved.query, saved.columns):
-            offered.append(OfferedList(saved, list_table, saved.user_id == caller.user_id))
-    return offered
+    saved_lists = SavedList.objects.raw(OFFERED_LISTS_SQL, values)
+    tables = [(saved, table_of(context.view.catalogue, saved.table_key)) for saved in saved_lists]
+    return [
+        OfferedList(saved, table, saved.user_id == caller.user_id)
+        for saved, table in tables
+        if table is not None and is_valid(context, table, saved)
+    ]
 
 
-def is_valid(context: ReadContext, table: Table, query: str, columns: Sequence[str]) -> bool:
+def is_valid(context: ReadContext, table: Table, saved: SavedList) -> bool:
     """Whether the caller can see the table and every column of the query and the list. Cached like other plans."""
+    view, columns = context.view, tuple(saved.columns)
 
     def plan() -> bool:
         try:
-            shape = parse_query_text(query).shape
-            ignored = read_plan.plan_read(context.view, table, query=shape.query, fields=tuple(columns)).ignored
+            shape = parse_query_text(saved.query).shape
+            return not read_plan.plan_read(view, table, query=shape.query, fields=columns).ignored
         except (ServiceError, QueryError):
             return False
-        return not ignored
 
-    view = context.view
-    if view.table(table.name) is None or not view.can_read(table):
-        return False
-    return view.cached(("saved list", table.name, query, tuple(columns)), plan)
+    is_visible = view.table(table.name) is not None and view.can_read(table)
+    return is_visible and view.cached(("saved list", table.name, saved.query, columns), plan)
 
 
 def shareable_roles(user: User) -> dict[str, str]:
     """The roles that the user can share a list with, id → name: their own, or all for administrators."""
     found = Role.objects.all() if user.has_role(roles.ADMIN) else Role.objects.filter(name__in=user.role_names)
     return dict(found.values_list("sys_id", "name"))
-
-
-def check_roles(user: User, role_ids: Sequence[str]) -> list[str]:
-    """The ids without duplicates. Raises InvalidInput for a role that the user does not have."""
-    allowed = shareable_roles(user)
-    if any(role_id not in allowed for role_id in role_ids):
-        raise InvalidInput("You can share a list only with roles that you have.", field="roles")
-    return list(dict.fromkeys(role_ids))

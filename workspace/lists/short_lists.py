@@ -1,11 +1,9 @@
 """Short lists of the home page: the work of the caller, and the records that they opened last."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from datetime import tzinfo
-from itertools import islice
 from typing import Any
-from urllib.parse import urlencode
+
+from django.urls import reverse
 
 from accounts.models import User
 from system import properties
@@ -18,60 +16,62 @@ from tableapi.read import pipeline
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller, ReadContext
 from workspace.forms.display import display_text
-from workspace.forms.parameters import parameters
 from workspace.models import RecentRecord
+
+from .columns import list_columns
+from .list_state import ListState
+from .rows import link_path, output_parameters
 
 MAX_ROWS = 5
 MAX_RECENT = 8
+MAX_SHORT_COLUMNS = 3
 OPENER_COLUMNS = ("opened_by",)
 
-
-@dataclass(frozen=True)
-class ShortRow:
-    table: Table
-    sys_id: str
-    title: str
-    details: list[str]
-
-
-@dataclass(frozen=True)
-class ShortList:
-    """`query` is that of the list with all records."""
-
-    title: str
-    table: Table
-    rows: list[ShortRow]
-    parameters: str = ""
-    has_more: bool = field(default=False)
+# For each id, the `url`, `title` and `details` of the record.
+ShortRows = dict[str, dict[str, Any]]
 
 
 @on_current_catalogue
-def work_lists(catalogue: Catalogue, caller: Caller) -> list[ShortList]:
+def work_lists(catalogue: Catalogue, caller: Caller) -> list[dict[str, Any]]:
     """The records that are assigned to the caller, and those that they opened, of each table with such columns."""
     context = caller.context(catalogue)
+    titles = {"Assigned to me": properties.get(ASSIGNMENT_COLUMNS), "Opened by me": OPENER_COLUMNS}
     lists = []
     for table in _top_tables(context):
-        for title, names in (("Assigned to me", properties.get(ASSIGNMENT_COLUMNS)), ("Opened by me", OPENER_COLUMNS)):
-            conditions = [f"{name}DYNAMICme" for name in names if _is_user_reference(context, table, name)]
-            if conditions:
-                query = f"{'^OR'.join(conditions)}{_active_condition(context, table)}^ORDERBYDESCsys_updated_at"
-                lists.append(_read(context, table, title, query))
+        for title, names in titles.items():
+            if query := _work_query(context, table, names):
+                rows, has_more = _read_rows(context, table, query, MAX_ROWS)
+                url = ListState(table.name, {"sysparm_query": query}).url
+                lists.append({"title": title, "table": table, "rows": rows.values(), "has_more": has_more, "url": url})
     return lists
 
 
+def _work_query(context: ReadContext, table: Table, names: Iterable[str]) -> str:
+    """The open records in which one of these columns contains the caller; empty without such a column."""
+    found = [(name, _column(context, table, name)) for name in names]
+    users = [f"{name}DYNAMICme" for name, column in found if column is not None and column.reference == USER_TABLE]
+    if not users:
+        return ""
+    active = _column(context, table, "active")
+    has_flag = active is not None and active.compare_as is ComparisonKind.BOOLEAN
+    closed = "^closed_atISEMPTY" if _column(context, table, "closed_at") else ""
+    order = "^ORDERBYDESCsys_updated_at" if _column(context, table, "sys_updated_at") else ""
+    return f"{'^OR'.join(users)}{'^active=true' if has_flag else ''}{closed}{order}"
+
+
 @on_current_catalogue
-def recent_records(catalogue: Catalogue, caller: Caller, user: User) -> list[ShortRow]:
+def recent_records(catalogue: Catalogue, caller: Caller, user: User) -> list[dict[str, Any]]:
     """The records that the caller opened last and can still read."""
     context = caller.context(catalogue)
     recent = list(RecentRecord.objects.filter(user=user).order_by("-opened_at")[:MAX_RECENT])
-    rows: dict[tuple[str, str], ShortRow] = {}
-    for key in dict.fromkeys(row.table_key for row in recent):
+    rows: dict[str, ShortRows] = {}
+    for key in {record.table_key for record in recent}:
         table = table_of(catalogue, key)
-        if table is not None and context.view.can_read(table) and context.view.column(table, "sys_id"):
-            ids = [row.record_id for row in recent if row.table_key == key]
-            found = _read(context, table, "", f"sys_idIN{','.join(ids)}", limit=MAX_RECENT)
-            rows |= {(key, row.sys_id): row for row in found.rows}
-    return [rows[place] for row in recent if (place := (row.table_key, row.record_id)) in rows]
+        if table is not None and context.view.can_read(table) and _column(context, table, "sys_id"):
+            ids = ",".join(record.record_id for record in recent if record.table_key == key)
+            rows[key], _ = _read_rows(context, table, f"sys_idIN{ids}", MAX_RECENT)
+    found = (rows.get(record.table_key, {}).get(record.record_id) for record in recent)
+    return [row for row in found if row is not None]
 
 
 def _top_tables(context: ReadContext) -> Iterator[Table]:
@@ -83,50 +83,23 @@ def _top_tables(context: ReadContext) -> Iterator[Table]:
             yield table
 
 
-def _is_user_reference(context: ReadContext, table: Table, name: str) -> bool:
+def _column(context: ReadContext, table: Table, name: str) -> Column | None:
     column_and_guard = context.view.column(table, name)
-    return column_and_guard is not None and column_and_guard[0].reference == USER_TABLE
+    return column_and_guard[0] if column_and_guard else None
 
 
-def _active_condition(context: ReadContext, table: Table) -> str:
-    column_and_guard = context.view.column(table, "active")
-    is_flag = column_and_guard is not None and column_and_guard[0].compare_as is ComparisonKind.BOOLEAN
-    return "^active=true" if is_flag else ""
-
-
-def _read(context: ReadContext, table: Table, title: str, query: str, limit: int = MAX_ROWS) -> ShortList:
-    columns = list(islice(_shown_columns(context, table), 3))
-    fields = ["sys_id", *(column.name for column in columns)]
-    if context.view.column(table, "sys_updated_at") is None:
-        query = query.removesuffix("^ORDERBYDESCsys_updated_at")
-    raw = parameters(
-        sysparm_query=query,
-        sysparm_fields=",".join(fields),
-        sysparm_display_value="all",
-        sysparm_exclude_reference_link=1,
-        sysparm_limit=limit,
-    )
-    if context.view.column(table, "sys_id") is None or not columns:
-        return ShortList(title, table, [])
-    result = pipeline.fetch_list(context, table.name, parse_list(raw))
-    rows = list(_rows(table, columns, result.records(), context.caller.time_zone))
-    return ShortList(title, table, rows, urlencode({"sysparm_query": query}), bool(result.next_page))
-
-
-def _shown_columns(context: ReadContext, table: Table) -> Iterator[Column]:
-    """The display column, then those of the form view `list`, then the others."""
-    view = context.view
-    display = [table.display_column.name] if table.display_column else []
-    names: Iterable[str] = dict.fromkeys([*display, *(view.catalogue.view(table, "list") or ()), *table.columns])
-    for name in names:
-        column_and_guard = view.column(table, name)
-        if column_and_guard is not None and not column_and_guard[0].is_sys:
-            yield column_and_guard[0]
-
-
-def _rows(table: Table, columns: list[Column], records: list[dict[str, Any]], zone: tzinfo) -> Iterator[ShortRow]:
-    for record in records:
+def _read_rows(context: ReadContext, table: Table, query: str, limit: int) -> tuple[ShortRows, bool]:
+    """The records with the first columns of the table's list, and whether there are more."""
+    columns = list_columns(context.view, table)
+    link = link_path(table, columns)
+    columns = sorted(columns, key=lambda column: column.path != link)[:MAX_SHORT_COLUMNS]
+    fields = ["sys_id", *(column.path for column in columns)]
+    raw = output_parameters(fields, sysparm_query=query, sysparm_limit=limit)
+    result, zone, rows = pipeline.fetch_list(context, table.name, parse_list(raw)), context.caller.time_zone, {}
+    for record in result.records():
+        title, *details = [display_text(column.column, record.get(column.path), zone) for column in columns] or [""]
         if "sys_id" in record:
-            texts = [display_text(column, record.get(column.name), zone) for column in columns]
-            title, *details = texts
-            yield ShortRow(table, record["sys_id"]["value"], title or "(no name)", [text for text in details if text])
+            sys_id = record["sys_id"]["value"]
+            url = reverse("record-page", args=[table.name, sys_id])
+            rows[sys_id] = {"url": url, "title": title or "(no name)", "details": list(filter(None, details))}
+    return rows, bool(result.next_page)

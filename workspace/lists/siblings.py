@@ -11,7 +11,7 @@ from tableapi.read.context import ReadContext
 
 from .list_contents import columns_of
 from .list_state import ListState, parse_state
-from .rows import TABLE_NAME, read_rows
+from .rows import TABLE_NAME, RowFormatter, id_of, read_page
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,11 @@ def siblings(context: ReadContext, table: Table, sys_id: str, list_text: str) ->
     state = ListState(listed.name)
     try:
         state = parse_state(listed.name, query)
-        rows = read_rows(context, listed, state, columns_of(context, listed, state)).rows
+        # A cursor is valid only with the columns of its list.
+        records = read_page(context, listed, state, columns_of(context, listed, state)).records()
     except (ServiceError, QueryError):
-        return Siblings(state.url())  # the link is old, or its columns are no longer visible
-    ids, urls = [row.sys_id for row in rows], ["", *(row.url for row in rows), ""]
+        return Siblings(state.url)  # the link is old, or its columns are no longer visible
+    ids, formatter = [id_of(record) for record in records], RowFormatter(context, listed, state, [])
+    urls = ["", *map(formatter.record_url, records, ids), ""]
     place = ids.index(sys_id) if sys_id in ids else None
-    return Siblings(state.url(), *([urls[place], urls[place + 2]] if place is not None else []))
+    return Siblings(state.url, *([urls[place], urls[place + 2]] if place is not None else []))

@@ -15,15 +15,13 @@ class HomePage(WorkspacePage):
     """`/tables/`."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        view = self.context().view
-        tables = sorted(filter(view.can_read, view.catalogue.tables.values()), key=lambda table: table.label.casefold())
-        notifications = listing.read_notifications(self.caller, parameters(unread=1, sysparm_limit=MAX_NOTIFICATIONS))
-        context = {
+        context, raw = self.context(), parameters(unread=1, sysparm_limit=MAX_NOTIFICATIONS)
+        tables = filter(context.view.can_read, context.view.catalogue.tables.values())
+        values = {
             "work_lists": short_lists.work_lists(self.caller),
             "recent_records": short_lists.recent_records(self.caller, self.user()),
-            "saved_lists": saved_lists.saved_lists_for(self.context()),
-            "notifications": notifications.entries,
-            "designed_tables": [table for table in tables if not table.is_system],
-            "product_tables": [table for table in tables if table.is_system],
+            "saved_lists": saved_lists.saved_lists_for(context),
+            "notifications": listing.read_notifications(self.caller, raw).entries,
+            "tables": sorted(tables, key=lambda table: (table.is_system, table.label.casefold())),
         }
-        return render(request, "workspace/home.html", context)
+        return render(request, "workspace/home.html", values)

@@ -1,7 +1,5 @@
 """The columns that a person chooses for the list of a table, and their widths."""
 
-from dataclasses import replace
-
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 
@@ -23,40 +21,35 @@ class ColumnsPage(TablePage):
 
     def get(self, request: HttpRequest, table: str) -> HttpResponse:
         self.state = parse_state(table, request.GET)
-        return self.respond(table, lambda: self.show([column.path for column in self.current_columns()]))
+        shown = list_contents.columns_of(self.read_context, self.table, self.state)
+        return self.show([column.path for column in shown])
 
     def post(self, request: HttpRequest, table: str) -> HttpResponse:
         self.state = parse_state(table, QueryDict(request.POST.get("list-state", "")))
-        return self.respond(table, self.take_step)
+        paths = list(columns.visible_paths(self.read_context.view, self.table, request.POST.getlist("path")))
+        step, _, subject = request.POST.get("step", "save").partition(":")
+        match step:
+            case "widths":
+                self.save(paths, request.POST.getlist("width"))
+                return HttpResponse(status=204)
+            case "add":
+                return self.show(*self.add_path(paths, request.POST.get("new-path", "").strip()))
+            case "up" | "down":
+                return self.show(moved(paths, subject, -1 if step == "up" else 1))
+            case "reset":
+                ListLayout.objects.filter(user_id=self.caller.user_id, table_key=table_key(self.table)).delete()
+            case _ if paths:
+                self.save(paths, [])
+            case _:
+                return self.show(paths, "Choose at least one column.")
+        url = self.state.first_page(columns="").url
+        return HttpResponse(headers={"HX-Redirect": url}) if "HX-Request" in request.headers else redirect(url)
 
-    def current_columns(self) -> list[columns.ListColumn]:
-        return list_contents.columns_of(self.read_context, self.table, self.state)
-
-    def take_step(self) -> HttpResponse:
-        post, view = self.request.POST, self.read_context.view
-        paths = columns.visible_paths(view, self.table, dict.fromkeys(post.getlist("path")))
-        step, _, subject = post.get("step", "save").partition(":")
-        if step == "widths":
-            self.save(paths, post.getlist("width"))
-            return HttpResponse(status=204)
-        if step == "add":
-            return self.show(*self.add_path(paths, post.get("new-path", "").strip()))
-        if step not in ("save", "reset"):
-            return self.show(moved(paths, step, subject))
-        if step == "reset":
-            ListLayout.objects.filter(user_id=self.caller.user_id, table_key=table_key(self.table)).delete()
-        elif paths:
-            self.save(paths)
-        else:
-            return self.show(paths, "Choose at least one column.")
-        url = replace(self.state.first_page, columns=()).url()
-        return HttpResponse(headers={"HX-Redirect": url}) if "HX-Request" in self.request.headers else redirect(url)
-
-    def save(self, paths: list[str], widths: list[str] | None = None) -> None:
+    def save(self, paths: list[str], widths: list[str]) -> None:
         if len(paths) > MAX_COLUMNS:
             raise InvalidInput(f"A list can have at most {MAX_COLUMNS} columns.", field="path")
         stored = {item["path"]: item["width"] for item in list_contents.read_layout(self.read_context, self.table)}
-        stored |= dict(zip(paths, map(read_width, widths or []), strict=False))
+        stored |= dict(zip(paths, map(read_width, widths), strict=False))
         layout = [{"path": path, "width": stored.get(path, 0)} for path in paths]
         ListLayout.objects.update_or_create(
             user_id=self.caller.user_id, table_key=table_key(self.table), defaults={"columns": layout}
@@ -66,10 +59,9 @@ class ColumnsPage(TablePage):
         """Add a column that is given by its label or its path, or return an error."""
         view = self.read_context.view
         names = {label: path for path, label in columns.walked_columns(view, self.table).items()}
-        path = names.get(text, text)
-        if not path or columns.resolve(view, self.table, path) is None:
-            return paths, f'There is no column "{text[:80]}".' if text else "Enter a column."
-        return list(dict.fromkeys([*paths, path])), ""
+        new_paths = columns.visible_paths(view, self.table, [names.get(text, text)])
+        error = f'There is no column "{text[:80]}".' if text else "Enter a column."
+        return list(dict.fromkeys([*paths, *new_paths])), "" if new_paths else error
 
     def show(self, paths: list[str], error: str = "") -> HttpResponse:
         view, table = self.read_context.view, self.table
@@ -77,7 +69,7 @@ class ColumnsPage(TablePage):
         values = {
             "table": table,
             "state": self.state,
-            "chosen": columns.path_labels(view, table, paths),
+            "chosen": columns.path_labels(columns.visible_paths(view, table, paths)),
             "others": {path: label for path, label in own.items() if path not in paths},
             "walked": columns.walked_columns(view, table).values(),
             "error": error,
@@ -92,13 +84,13 @@ def read_width(text: str) -> int:
     return min(max(width, MIN_WIDTH), MAX_WIDTH) if width else 0
 
 
-def moved(paths: list[str], step: str, subject: str) -> list[str]:
+def moved(paths: list[str], path: str, distance: int) -> list[str]:
     """
-    >>> moved(["a", "b", "c"], "up", "c"), moved(["a", "b"], "down", "b"), moved(["a", "b"], "down", "a")
-    (['a', 'c', 'b'], ['a', 'b'], ['b', 'a'])
+    >>> moved(["a", "b", "c"], "c", -1), moved(["a", "b"], "b", 1), moved(["a", "b"], "x", 1)
+    (['a', 'c', 'b'], ['a', 'b'], ['a', 'b'])
     """
-    if step not in ("up", "down") or subject not in paths:
+    if path not in paths:
         return paths
-    index = max(paths.index(subject) + (-1 if step == "up" else 1), 0)
-    others = [path for path in paths if path != subject]
-    return [*others[:index], subject, *others[index:]]
+    index = max(paths.index(path) + distance, 0)
+    others = [other for other in paths if other != path]
+    return [*others[:index], path, *others[index:]]

@@ -1,7 +1,5 @@
 """Saves the query and columns of a list under a name, and changes, shares and deletes saved lists."""
 
-from functools import partial
-
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -23,25 +21,21 @@ class SavedListPage(TablePage):
     state: ListState
 
     def get(self, request: HttpRequest, table: str, sys_id: str = "") -> HttpResponse:
-        self.state = parse_state(table, request.GET).first_page
-        return self.respond(table, lambda: self.show(self.find(sys_id)))
+        self.state = parse_state(table, request.GET).first_page()
+        return self.show(self.find(sys_id))
 
     def post(self, request: HttpRequest, table: str, sys_id: str = "") -> HttpResponse:
-        self.state = parse_state(table, request.GET).first_page
-        return self.respond(table, partial(self.change, sys_id))
-
-    def change(self, sys_id: str) -> HttpResponse:
-        saved = self.find(sys_id)
-        if self.request.POST.get("step") == "delete" and saved is not None:
+        self.state, saved = parse_state(table, request.GET).first_page(), self.find(sys_id)
+        if request.POST.get("step") == "delete" and saved is not None:
             saved.delete()
-            return redirect(ListState(self.table.name, self.state.query, columns=self.state.columns).url())
+            return redirect(self.state.first_page(saved="").url)
         if saved is not None and saved.user_id != self.caller.user_id:
             raise NotFound
         try:
             saved = self.save(saved)
         except (InvalidInput, Conflict) as error:
             return self.show(saved, error)
-        return redirect(saved_lists.state_of(self.table, saved).url())
+        return redirect(saved_lists.state_of(self.table, saved).url)
 
     def find(self, sys_id: str) -> SavedList | None:
         """The list, if it is the caller's, or shared and the caller is an administrator. None for a new one."""
@@ -54,18 +48,20 @@ class SavedListPage(TablePage):
         return saved
 
     def save(self, saved: SavedList | None) -> SavedList:
-        post, context, table = self.request.POST, self.read_context, self.table
+        post, context = self.request.POST, self.read_context
         name = parse_text(post, "name").strip()
         if not 0 < len(name) <= MAX_NAME_LENGTH:
             raise InvalidInput(f"Enter a name of at most {MAX_NAME_LENGTH} characters.", field="name")
-        role_ids = saved_lists.check_roles(self.user(), post.getlist("roles"))
+        role_ids = list(dict.fromkeys(post.getlist("roles")))
+        if not saved_lists.shareable_roles(self.user()).keys() >= set(role_ids):
+            raise InvalidInput("You can share a list only with roles that you have.", field="roles")
         if saved is None:
-            saved = SavedList(user=self.user(), table_key=table_key(table))
+            saved = SavedList(user=self.user(), table_key=table_key(self.table))
         saved.name, saved.roles = name, role_ids
         if saved.is_new or "replace" in post:
             saved.query = self.state.query
-            saved.columns = [column.path for column in list_contents.columns_of(context, table, self.state)]
-            if not saved_lists.is_valid(context, table, saved.query, saved.columns):
+            saved.columns = [column.path for column in list_contents.columns_of(context, self.table, self.state)]
+            if not saved_lists.is_valid(context, self.table, saved):
                 raise InvalidInput("The query is invalid.", field="name")
         try:
             with transaction.atomic():
@@ -76,7 +72,7 @@ class SavedListPage(TablePage):
 
     def show(self, saved: SavedList | None, error: ServiceError | None = None) -> HttpResponse:
         is_own = saved is None or saved.user_id == self.caller.user_id
-        current = (self.state.query, list(self.state.columns))
+        current = (self.state.query, self.state.columns)
         values = {
             "table": self.table,
             "state": self.state,

@@ -1,7 +1,6 @@
-"""The search of the whole service: tables, records, collections and pages of the administration."""
+"""The search of the whole service, and the suggestions of pickers and of the condition builder."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
@@ -10,66 +9,80 @@ from django.urls import reverse
 from collections_app import access
 from system.admin_site import dashboard
 from system.errors import InvalidParameter
+from tableapi.query.parameters import parse_text
 from tableapi.read import name_search
+from workspace.forms.options import find_options
+from workspace.lists.fields import read_fields
 from workspace.pages.base import WorkspacePage
 
 MAX_LENGTH = 200
 MAX_ITEMS = 8
 
-
-@dataclass(frozen=True)
-class SearchItem:
-    title: str
-    url: str
-    # What the item is, if its group does not tell.
-    detail: str = ""
-
-
-@dataclass(frozen=True)
-class SearchGroup:
-    title: str
-    items: list[SearchItem]
+# A `title` and a `url`, and as `detail` what the item is if its group does not tell.
+SearchItem = dict[str, str]
 
 
 class SearchPage(WorkspacePage):
     """`/find/?q=…`: a page, or JSON for the dialog that Ctrl K opens."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        text = request.GET.get("q", "").strip()
-        if len(text) > MAX_LENGTH or "\x00" in text:
-            raise InvalidParameter(f"q can contain at most {MAX_LENGTH} characters.", field="q")
-        groups = [group for group in self._groups(text) if group.items]
+        text = search_text(request)
+        found = {
+            "Tables": list(self.tables(text.casefold()))[:MAX_ITEMS],
+            "Records": list(self.records(text)) if text else [],
+            "Collections": list(self.collections(text)),
+            "Administration": list(self.admin_pages(text.casefold()))[:MAX_ITEMS],
+        }
+        groups = [{"title": title, "items": items} for title, items in found.items() if items]
         if "application/json" in request.headers.get("Accept", ""):
-            return JsonResponse({"groups": [asdict(group) for group in groups]})
+            return JsonResponse({"groups": groups})
         return render(request, "workspace/search.html", {"groups": groups, "text": text})
 
-    def _groups(self, text: str) -> Iterator[SearchGroup]:
-        yield SearchGroup("Tables", list(self._tables(text.casefold()))[:MAX_ITEMS])
-        if text:
-            yield SearchGroup("Records", list(self._records(text)))
-        collections = access.readable_collections(self.user()).filter(name__icontains=text).order_by("name")
-        items = [
-            SearchItem(collection.name, reverse("collection", args=[collection.pk]))
-            for collection in collections[:MAX_ITEMS]
-        ]
-        yield SearchGroup("Collections", items)
-        if self.user().is_staff:
-            yield SearchGroup("Administration", list(self._admin_pages(text.casefold()))[:MAX_ITEMS])
-
-    def _tables(self, text: str) -> Iterator[SearchItem]:
+    def tables(self, text: str) -> Iterator[SearchItem]:
         view = self.context().view
-        tables = [table for table in view.catalogue.tables.values() if view.can_read(table)]
+        tables = filter(view.can_read, view.catalogue.tables.values())
         for table in sorted(tables, key=lambda table: (table.is_system, table.label.casefold())):
             if text in table.label.casefold() or text in table.name:
-                yield SearchItem(table.label, f"{reverse('tables')}{table.name}/")
+                yield item(table.label, reverse("table-list", args=[table.name]))
 
-    def _records(self, text: str) -> Iterator[SearchItem]:
+    def records(self, text: str) -> Iterator[SearchItem]:
         for record in name_search.find_records(self.caller, text):
-            url = f"{reverse('tables')}{record.table.name}/{record.sys_id}/"
-            yield SearchItem(record.text, url, record.table.label)
+            yield item(record.text, reverse("record-page", args=[record.table.name, record.sys_id]), record.table.label)
 
-    def _admin_pages(self, text: str) -> Iterator[SearchItem]:
-        for group in dashboard.sidebar(self.request):
-            for item in group["items"]:
-                if text in str(item["title"]).casefold():
-                    yield SearchItem(str(item["title"]), str(item["link"]), group["title"])
+    def collections(self, text: str) -> Iterator[SearchItem]:
+        found = access.readable_collections(self.user()).filter(name__icontains=text).order_by("name")
+        for collection in found[:MAX_ITEMS]:
+            yield item(collection.name, reverse("collection", args=[collection.pk]))
+
+    def admin_pages(self, text: str) -> Iterator[SearchItem]:
+        for group in dashboard.sidebar(self.request) if self.user().is_staff else []:
+            for link in group["items"]:
+                if text in str(link["title"]).casefold():
+                    yield item(str(link["title"]), str(link["link"]), group["title"])
+
+
+def item(title: str, url: str, detail: str = "") -> SearchItem:
+    return {"title": title, "url": url, "detail": detail}
+
+
+class OptionsView(WorkspacePage):
+    """`/tables/{table}/options/?q=…`: up to 20 records by their display value, as JSON, for reference pickers."""
+
+    def get(self, request: HttpRequest, table: str) -> JsonResponse:
+        return JsonResponse({"options": self.read(table, find_options, search_text(request))})
+
+
+class FieldsView(WorkspacePage):
+    """`/tables/{table}/fields/?path=…`: for the condition builder, the columns of the table or, with a path, of the
+    records it refers to."""
+
+    def get(self, request: HttpRequest, table: str) -> JsonResponse:
+        path = request.GET.get("path", "")
+        return JsonResponse(self.read(table, read_fields, tuple(path.split(".")) if path else ()))
+
+
+def search_text(request: HttpRequest) -> str:
+    text = parse_text(request.GET, "q").strip()
+    if len(text) > MAX_LENGTH:
+        raise InvalidParameter(f"q can contain at most {MAX_LENGTH} characters.", field="q")
+    return text

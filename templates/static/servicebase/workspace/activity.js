@@ -73,7 +73,7 @@ class Mentions {
     this.options = (await response.json()).options;
     this.list.replaceChildren(
       ...this.options.map((option, index) => {
-        const row = element("li", { id: `${this.list.id}-${index}`, textContent: option.label });
+        const row = element("li", { id: `${this.list.id}-${index}`, textContent: [option.label, option.detail].filter(Boolean).join(" ") });
         row.setAttribute("role", "option");
         return row;
       }),

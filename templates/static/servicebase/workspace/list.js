@@ -302,7 +302,6 @@ if (records) {
   const showHint = () => (hint.hidden = box.scrollWidth <= box.clientWidth + 1);
   new ResizeObserver(showHint).observe(box);
   showHint();
-  const editHint = document.querySelector(".edit-hint");
-  if (editHint) editHint.hidden = false;
+  document.querySelector(".edit-hint").hidden = !records.querySelector("th[data-editable]");
 }
 if (!records || !columnsDialog?.showModal) enhancePickers(document);

@@ -131,6 +131,7 @@ class Picker {
       ...this.options.map((option, index) => {
         const row = Object.assign(document.createElement("li"), { id: `${this.list.id}-${index}`, textContent: option.label });
         row.setAttribute("role", "option");
+        if (option.detail) row.append(Object.assign(document.createElement("span"), { className: "muted", textContent: ` ${option.detail}` }));
         return row;
       }),
     );
