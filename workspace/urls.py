@@ -8,7 +8,6 @@ from workspace.pages import (
     imports,
     list_columns,
     list_edit,
-    new_record,
     notifications,
     record,
     saved_lists,
@@ -16,7 +15,7 @@ from workspace.pages import (
 )
 from workspace.pages import list as list_page
 from workspace.pages.activity import ActivityAction, ActivityPage
-from workspace.pages.activity_files import AttachmentFile, AttachmentPageImage, UploadAction
+from workspace.pages.activity_files import AttachmentFile, UploadAction
 
 TABLE = "tables/<slug:table>/"
 RECORD = f"{TABLE}<slug:sys_id>/"
@@ -24,12 +23,13 @@ COMMENT, ATTACHMENT = f"{RECORD}comments/<slug:entry>/", f"{RECORD}attachments/<
 
 create_comment = ActivityAction.as_view(action=comments.create_comment, takes_text=True)
 change_comment = ActivityAction.as_view(action=comments.change_comment, takes_text=True)
+mark_notification = notifications.NotificationsPage.as_view(http_method_names=["post", "options"])
 delete_attachment = ActivityAction.as_view(action=attachments.delete_attachment)
 
 urlpatterns = [
     path("find/", search.SearchPage.as_view(), name="find"),
     path("notifications/", notifications.NotificationsPage.as_view(), name="notifications"),
-    path("notifications/<slug:entry>/", notifications.NotificationAction.as_view(), name="notification-read"),
+    path("notifications/<slug:entry>/", mark_notification, name="notification-read"),
     path("tables/", home.HomePage.as_view(), name="tables"),
     # The list of a table.
     path(TABLE, list_page.ListPage.as_view(), name="table-list"),
@@ -43,7 +43,7 @@ urlpatterns = [
     path(f"{TABLE}saved/", saved_lists.SavedListPage.as_view(), name="saved-list-new"),
     path(f"{TABLE}saved/<slug:sys_id>/", saved_lists.SavedListPage.as_view(), name="saved-list"),
     # A record. Fixed names come before ids.
-    path(f"{TABLE}new/", new_record.NewRecordPage.as_view(), name="record-new"),
+    path(f"{TABLE}new/", record.NewRecordPage.as_view(), name="record-new"),
     path(RECORD, record.RecordPage.as_view(), name="record-page"),
     path(f"{RECORD}delete/", record.DeletePage.as_view(), name="record-delete"),
     path(f"{RECORD}related/", record.RelatedView.as_view(), name="record-related"),
@@ -57,5 +57,5 @@ urlpatterns = [
     path(f"{RECORD}attachments/", UploadAction.as_view(), name="record-attachments"),
     path(ATTACHMENT, AttachmentFile.as_view(), name="record-attachment"),
     path(f"{ATTACHMENT}delete/", delete_attachment, name="record-attachment-delete"),
-    path(f"{ATTACHMENT}pages/<int:number>/", AttachmentPageImage.as_view(), name="record-attachment-page"),
+    path(f"{ATTACHMENT}pages/<int:number>/", AttachmentFile.as_view(), name="record-attachment-page"),
 ]

@@ -19,12 +19,16 @@ from tableapi.read.context import Caller
 from tableapi.read.entry_pages import EntryPage, format_time
 
 from .media_types import SAMPLE_BYTES, media_type
-from .records import open_record, open_writable_record
+from .records import OpenRecord, open_record, open_writable_record
 
 
 @on_current_catalogue
 def read_attachments(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, raw: RawParameters) -> EntryPage:
-    return open_record(catalogue, caller, table, sys_id).page(Attachment, raw, attachment_entry)
+    return attachment_page(open_record(catalogue, caller, table, sys_id), raw)
+
+
+def attachment_page(record: OpenRecord, raw: RawParameters) -> EntryPage:
+    return record.page(Attachment, raw, attachment_entry)
 
 
 @on_current_catalogue

@@ -28,7 +28,11 @@ MAX_MENTIONS = 20
 
 @on_current_catalogue
 def read_comments(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, raw: RawParameters) -> EntryPage:
-    return open_record(catalogue, caller, table, sys_id).page(Comment, raw, comment_entry)
+    return comment_page(open_record(catalogue, caller, table, sys_id), raw)
+
+
+def comment_page(record: OpenRecord, raw: RawParameters) -> EntryPage:
+    return record.page(Comment, raw, comment_entry)
 
 
 @on_current_catalogue

@@ -7,13 +7,17 @@ from tableapi.models import Follower
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
 
-from .records import open_record
+from .records import OpenRecord, open_record
 
 
 @on_current_catalogue
 def read_following(catalogue: Catalogue, caller: Caller, table: str, sys_id: str) -> dict[str, bool]:
-    record = open_record(catalogue, caller, table, sys_id)
-    return {"following": Follower.objects.filter(**record.key_columns, user_id=caller.user_id).exists()}
+    return {"following": is_following(open_record(catalogue, caller, table, sys_id))}
+
+
+def is_following(record: OpenRecord) -> bool:
+    """Whether the caller who opened the record follows it."""
+    return Follower.objects.filter(**record.key_columns, user_id=record.context.caller.user_id).exists()
 
 
 @on_current_catalogue

@@ -8,8 +8,8 @@ from typing import Any
 YES_LABEL, NO_LABEL = "Yes", "No"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DISPLAY_TIME = re.compile(rf"([0-9]{{1,2}}) ({'|'.join(_MONTHS)}) ([0-9]{{4}})( [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}})?")
-UNIT_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_DURATION = re.compile(" ?".join(f"(?:([0-9]{{1,15}}){unit})?" for unit in UNIT_SECONDS))
+_UNIT_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_DURATION = re.compile(" ?".join(f"(?:([0-9]{{1,15}}){unit})?" for unit in _UNIT_SECONDS))
 _PERCENT = re.compile(r"(.*[0-9]) ?%")
 # Upper-case aliases cannot conflict with column names. The subselect computes the value only once.
 _DURATION_SQL = """(SELECT CASE WHEN "S" = 0 THEN '0m' ELSE nullif(concat_ws(' ',
@@ -68,7 +68,20 @@ def _to_seconds(value: Any) -> Any:
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if match is None or not any(match.groups()):
         return value
-    return sum(int(count or 0) * seconds for count, seconds in zip(match.groups(), UNIT_SECONDS.values(), strict=True))
+    return sum(int(count or 0) * seconds for count, seconds in zip(match.groups(), _UNIT_SECONDS.values(), strict=True))
+
+
+def duration_text(seconds: int) -> str:
+    """The display value of a duration, as the database computes it.
+
+    >>> duration_text(93_784), duration_text(0)
+    ('1d 2h 3m 4s', '0m')
+    """
+    parts = []
+    for unit, size in _UNIT_SECONDS.items():
+        count, seconds = divmod(seconds, size)
+        parts += [f"{count}{unit}"] if count else []
+    return " ".join(parts) or "0m"
 
 
 def _to_number(value: Any) -> Any:

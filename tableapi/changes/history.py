@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from system.records.change_log import HASH_SUFFIX
-from tableapi.catalogue.definitions import Catalogue, Column
+from tableapi.catalogue.definitions import Catalogue, Column, Table
 from tableapi.database import statement_runner
 from tableapi.query.parameters import RawParameters
 from tableapi.read import pipeline
 from tableapi.read.catalogue_retry import on_current_catalogue
-from tableapi.read.context import Caller
+from tableapi.read.context import Caller, ReadContext
 from tableapi.read.entry_pages import Entry, EntryPage, page_of
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder
@@ -23,12 +23,17 @@ def read_history(catalogue: Catalogue, caller: Caller, table_name: str, sys_id: 
     context = caller.context(catalogue)
     table = context.view.open_table(table_name)
     pipeline.fetch_record(context, table, sys_id, pipeline.minimal_output(context, table))  # raises 404
+    return history_page(context, table, sys_id, raw)
+
+
+def history_page(context: ReadContext, table: Table, sys_id: str, raw: RawParameters) -> EntryPage:
+    """The history of a record that the caller can read."""
     columns = logged_values.readable_columns(context.view, table)
 
     def read_entries(before: str | None, limit: int) -> Iterator[tuple[str, Entry]]:
         inputs = context.inputs(
             sys_id=sys_id,
-            tables=logged_values.family_keys(catalogue, table),
+            tables=logged_values.family_keys(context.view.catalogue, table),
             keys=[key for key, column in columns.items() if not column.is_sys],
             before=None if before is None else int(before),
             limit=limit,
@@ -36,7 +41,7 @@ def read_history(catalogue: Catalogue, caller: Caller, table_name: str, sys_id: 
         for row in statement_runner.fetch(context.view.cached("history", _history_statement), inputs):
             yield str(row[0]), _history_entry(columns, row)
 
-    return page_of(raw, ["history", table.name, sys_id, caller.user_id], read_entries)
+    return page_of(raw, ["history", table.name, sys_id, context.caller.user_id], read_entries)
 
 
 def _history_statement() -> Statement:

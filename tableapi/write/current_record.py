@@ -16,9 +16,6 @@ from tableapi.read.pipeline import RECORD_ID
 from . import custom_columns, designed_records, permission_queries, product_records
 from .write_request import WriteRequest
 
-# Decisions that do not depend on the record.
-KNOWN = (ALWAYS, NEVER)
-
 
 @dataclass(frozen=True)
 class CurrentValue:
@@ -70,38 +67,26 @@ def lock_current_record(
     return CurrentRecord(is_allowed, current_values)
 
 
-@dataclass(frozen=True)
-class RecordPermissions:
-    """Which operations are allowed on a record as it is, and which columns can be written if WRITE is allowed."""
-
-    operations: frozenset[str]
-    columns: frozenset[Column]
-
-
 def read_permissions(
     context: ReadContext, table: Table, sys_id: str, operations: tuple[str, ...], columns: Iterable[Column]
-) -> RecordPermissions:
-    """Read what the caller may do with a record, without a lock. Raises 404 if the caller cannot read it."""
+) -> tuple[set[str], set[Column]]:
+    """The operations that the caller may do with a record as it is, and the columns that can be written if WRITE is one
+    of them. Locks nothing. Raises 404 if the caller cannot read the record."""
     permissions = context.view.permissions
-    writable = [column for column in columns if not table.is_server_managed(column)]
-    operation_decisions = {name: permissions.record_decision(name, table) for name in operations}
-    column_decisions = {column: permissions.column_decision(WRITE, table, column) for column in writable}
-    open_operations = tuple(name for name, decision in operation_decisions.items() if decision not in KNOWN)
-    open_columns = tuple(column for column, decision in column_decisions.items() if decision not in KNOWN)
-    allowed: set[str] = {name for name, decision in operation_decisions.items() if decision == ALWAYS}
-    allowed_columns = {column for column, decision in column_decisions.items() if decision == ALWAYS}
-    if open_operations or open_columns:
+    writable = tuple(column for column in columns if not table.is_server_managed(column))
+    decisions = [permissions.record_decision(operation, table) for operation in operations]
+    decisions += [permissions.column_decision(WRITE, table, column) for column in writable]
+    allowed = [decision == ALWAYS for decision in decisions]
+    if any(decision not in (ALWAYS, NEVER) for decision in decisions):
         statement = context.view.cached(
-            ("permissions", table.name, open_operations, tuple(column.name for column in open_columns)),
-            lambda: permission_queries.record_permissions_statement(permissions, table, open_operations, open_columns),
+            ("permissions", table.name, operations, tuple(column.name for column in writable)),
+            lambda: permission_queries.decisions_statement(permissions, table, decisions),
         )
         rows = statement_runner.fetch(statement, context.inputs(sys_id=sys_id))
-        ((stored_id, for_operations, for_columns),) = statement_runner.strip_version(rows, context.view.catalogue)
+        ((stored_id, allowed),) = statement_runner.strip_version(rows, context.view.catalogue)
         if stored_id is None:
             raise record_not_found()
-        allowed |= set(compress(open_operations, for_operations))
-        allowed_columns |= set(compress(open_columns, for_columns))
-    return RecordPermissions(frozenset(allowed), frozenset(allowed_columns if WRITE in allowed else ()))
+    return set(compress(operations, allowed)), set(compress(writable, allowed[len(operations) :]))
 
 
 def _split_value(table: Table, column: Column, value: Any) -> tuple[Any, str | None]:

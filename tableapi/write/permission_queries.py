@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from system.encoded_query import ComparisonKind
 from system.encoded_query.sql import FOLD_ARRAY_SQL
 from tableapi.access.permissions import Permissions
-from tableapi.catalogue.definitions import DELETE, READ, WRITE, Column, Table
+from tableapi.catalogue.definitions import DELETE, READ, Column, Table
 from tableapi.query.expressions import ALWAYS, NEVER, Decision
 from tableapi.sql import predicates
 from tableapi.sql.operators import comparison_key
@@ -75,21 +75,15 @@ def _stored_sql(alias: TableAlias, column: Column) -> str:
     return f"CASE WHEN {stored_value} IS NOT NULL THEN ARRAY[{stored_value}, {alias.column(column)}] END"
 
 
-def record_permissions_statement(
-    permissions: Permissions, table: Table, operations: tuple[str, ...], columns: tuple[Column, ...]
-) -> Statement:
-    """Return catalogue version, id, which of the operations are allowed on the record, and which of these columns can
-    be written. Locks nothing, so the answer can be outdated when a write follows."""
+def decisions_statement(permissions: Permissions, table: Table, decisions: list[Decision]) -> Statement:
+    """Return catalogue version, id, and which of the decisions hold for the record. Locks nothing, so the answer can be
+    outdated when a write follows."""
     builder = StatementBuilder()
     alias = TableAlias(builder, table)
-    conditions = [
-        [_condition_sql(builder, permissions.record_decision(operation, table), alias) for operation in operations],
-        [_condition_sql(builder, permissions.column_decision(WRITE, table, column), alias) for column in columns],
-    ]
-    arrays = [f"ARRAY[{', '.join(part)}]::boolean[] AS o{number}" for number, part in enumerate(conditions)]
+    conditions = [_condition_sql(builder, decision, alias) for decision in decisions]
     where = [f"{alias.sys_id()} = {builder.input('sys_id', 'varchar')}"]
     where += predicates.decision_conditions(builder, permissions.record_decision(READ, table), alias)
-    output_list = ", ".join([f"{alias.sys_id()} AS id", *arrays])
+    output_list = f"{alias.sys_id()} AS id, ARRAY[{', '.join(conditions)}] AS allowed"
     record = f"SELECT {output_list} FROM {alias.from_sql()} WHERE {' AND '.join(where)}"
     return versioned_statement(builder, "r.*", record)
 

@@ -143,7 +143,7 @@ def test_formatted_text_is_edited_and_sanitized(agent: Visitor):
     page = agent.page
     add_record(page, "asset", name="Story")
     editor = page.get_by_role("textbox", name="Story")
-    page.get_by_text("Story", exact=True).last.click()  # its label
+    page.locator("label[for=control-story]").click()
     expect(editor).to_be_focused()
     page.keyboard.type("plain ")
     page.get_by_role("button", name="Bold").click()

@@ -128,6 +128,20 @@ def test_a_conflict_is_still_noticed_after_a_refused_save(lamp: str, as_bob: Cli
     assert page.status_code == 412 and radio_values(page, "notes") == ["his", "hers"]
 
 
+def test_a_conflict_is_noticed_by_people_who_cannot_read_the_version(
+    lamp: str, as_bob: Client, bob: User, alice: User
+) -> None:
+    world.rule("read", "device", "sys_version", roles=["nobody"])
+    url = f"/tables/device/{lamp}/"
+    opened = as_bob.get(url)
+    assert "_version" not in hidden_values(opened)
+    world.api(alice).patch(f"device/{lamp}", {"notes": "hers"})
+    page = as_bob.post(url, hidden_values(opened) | {"notes": "his", "name": "Lamp"})
+    assert page.status_code == 412 and radio_values(page, "notes") == ["his", "hers"]
+    assert as_bob.post(url, hidden_values(page) | {"notes": "his"}).status_code == 302
+    assert stored(bob, lamp)["notes"] == "his"
+
+
 def test_a_json_value_replaces_the_stored_one(lamp: str, as_bob: Client, bob: User) -> None:
     world.field("device", "data", "json")
     sys_id = world.record("device", name="Lamp", data={"a": 1, "b": None})

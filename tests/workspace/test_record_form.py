@@ -201,6 +201,24 @@ def test_columns_are_read_only_where_the_rules_say_so(device: None, as_bob: Clie
         assert api_response.json()["errors"][0]["message"] in messages_of(response)
 
 
+def test_numbers_are_shown_with_their_digits_if_they_are_read_only(device: None, as_bob: Client) -> None:
+    world.field("device", "price", "decimal")
+    world.field("device", "data", "json")
+    lamp = world.record("device", name="Lamp", price="0.00000010", data={"a": 1.5})
+    Rule.objects.filter(table__name="device", operation="write").delete()
+    text = messages_of(as_bob.get(f"/tables/device/{lamp}/"))
+    assert "Price 0.00000010" in text and 'Data {"a": 1.5}' in text
+
+
+def test_a_change_that_hides_the_record_leads_to_the_list(device: None, as_bob: Client, alice: User) -> None:
+    Rule.objects.filter(table__name="device", operation="read").delete()
+    world.rule("read", "device", condition="state=1")
+    lamp = world.record("device", name="Lamp", state="1")
+    page = as_bob.post(f"/tables/device/{lamp}/", {"state": "2"}, follow=True)
+    assert page.redirect_chain == [("/tables/device/", 302)] and page.status_code == 200
+    assert "Saved. You are not allowed to read the changed record." in messages_of(page)
+
+
 def test_an_unknown_column_is_like_a_hidden_one(device: None, as_bob: Client) -> None:
     world.rule("read", "device", "notes", roles=["nobody"])
     lamp = world.record("device", name="Lamp", notes="secret")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
+from decimal import Decimal
 from typing import Any
 
 from django.utils.html import strip_tags
@@ -33,7 +34,9 @@ def display_text(column: Column, field: Any, zone: tzinfo) -> str:
     text = value if display is None else display
     if column.column_type.is_html:
         return strip_tags(str(text))
-    return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
+    if isinstance(text, Decimal):
+        return format(text, "f")
+    return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, default=float)
 
 
 def local_time(value: str, zone: tzinfo) -> datetime:

@@ -1,11 +1,9 @@
-"""The form of a record: its sections with a control or a text for each column, errors, and conflicts."""
+"""The form of a new or stored record: its sections with a control or a text for each column, errors, and conflicts."""
 
-import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
-
-from django.urls import reverse
 
 from system.errors import PreconditionFailed, ServiceError
 from tableapi.catalogue.definitions import CREATE, DELETE, WRITE, Column, Table
@@ -13,234 +11,147 @@ from tableapi.query.expressions import NEVER
 from tableapi.read.context import ReadContext
 from tableapi.write import current_record
 
-from . import record_values
-from .controls import Control, Item, column_label, control_of_field, control_of_text, form_text, items_of
+from .controls import control_of_field, control_of_text, items_of, sent_texts
 from .display import display_text
-from .layout import FormPath, LayoutSection, layout
-from .submission import Submission, visible_column
+from .layout import FormPath, Sections, layout
+from .stored_record import fingerprints, read_stored
+from .submission import Changes, Submission, compare, creatable_columns, default_texts, visible_column
 
 STALE_MESSAGE = "Another person changed this record in the meantime. Check the values, then save again."
-CONFLICT_MESSAGE, CHANGED_NOTE = "Both of you changed this. Choose a value.", "Changed by the other person."
+CONFLICT_MESSAGE = "Both of you changed this. Choose a value."
+
+# A message and the name of its column.
+Message = tuple[str, str | None]
 
 
 @dataclass(frozen=True)
-class Choice:
-    """One of two values of a column that two people changed. `text` is what a control would send."""
-
-    who: str
-    text: str
-    display: str
-    is_mine: bool
-
-
-@dataclass(frozen=True)
-class FormField:
-    """A column with a control, with two values to choose from, or with a text and links for reading."""
-
-    path: FormPath
-    control: Control | None = None
-    choices: tuple[Choice, ...] = ()
-    text: str = ""
-    links: tuple[tuple[str, str], ...] = ()
-    note: str = ""
-
-    @property
-    def id(self) -> str:
-        return f"control-{self.path.key}"
-
-    @property
-    def is_wide(self) -> bool:
-        return self.path.is_wide or bool(self.choices)
-
-
-@dataclass(frozen=True)
-class FormSection:
-    title: str
-    fields: tuple[FormField, ...]
-
-    @property
-    def is_read_only(self) -> bool:
-        return not any(field.control or field.choices for field in self.fields)
-
-
-@dataclass(frozen=True)
-class RecordForm:
-    """`base` and `version` are sent back to find out what changed. `sys_id` is empty for a new record.
-
-    Each of the errors is a message with the label of its column, if it has one, and a link to the control.
-    """
-
-    table: Table
-    sections: tuple[FormSection, ...]
-    errors: tuple[tuple[str, str, str], ...] = ()
-    title: str = ""
-    sys_id: str = ""
-    base: str = ""
-    version: int | None = None
-    can_delete: bool = False
-    can_create: bool = False
-
-    @property
-    def is_editable(self) -> bool:
-        return any(not section.is_read_only for section in self.sections)
-
-    @property
-    def has_rich_text(self) -> bool:
-        controls = [field.control for section in self.sections for field in section.fields]
-        return any(control.kind.script == "rich-text" for control in controls if control)
-
-
-@dataclass(frozen=True)
-class FieldValues:
-    """What the fields contain: stored values, texts that replace them, and what to tell about them."""
+class FormContents:
+    """The stored values, the columns that can be set, what a person changed, and what to tell about it."""
 
     stored: Mapping[str, Any]
     writable: Collection[Column]
-    texts: Mapping[str, str] = field(default_factory=dict)
-    errors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    conflicts: Collection[str] = ()
-    notes: Mapping[str, str] = field(default_factory=dict)
+    changes: Changes = Changes()
+    errors: Sequence[Message] = ()
 
 
-def _field(context: ReadContext, path: FormPath, values: FieldValues) -> FormField:
-    key, column, stored = path.key, path.column, values.stored.get(path.key)
-    note, errors = values.notes.get(key, ""), values.errors.get(key, ())
-    if key in values.conflicts:
-        return FormField(path, choices=_choices(context, column, values.texts[key], stored), note=note)
+def form_values(context: ReadContext, table: Table, sections: Sections, contents: FormContents) -> dict[str, Any]:
+    """What the template of the form shows."""
+    fields = {title: [_field(context, path, contents) for path in paths] for title, paths in sections.items()}
+    all_fields = [item for section in fields.values() for item in section]
+    return {
+        "table": table,
+        "sections": [
+            {"title": title, "fields": section, "is_editable": any(map(_is_editable, section))}
+            for title, section in fields.items()
+        ],
+        "errors": [(text, visible_column(context, table, name or "")) for text, name in contents.errors],
+        "is_editable": any(map(_is_editable, all_fields)),
+        "has_rich_text": any(item["control"] and item["path"].column.type == "wysiwyg" for item in all_fields),
+    }
+
+
+def _is_editable(item: Mapping[str, Any]) -> bool:
+    return bool(item["control"] or item["choices"])
+
+
+def _field(context: ReadContext, path: FormPath, contents: FormContents) -> dict[str, Any]:
+    """A column with a control, with two values to choose from, or with a text for reading."""
+    name, column, stored = path.key, path.column, contents.stored.get(path.key)
+    control, choices, texts = None, [], contents.changes.texts
     # A text that a person sent is shown even if the column has become read-only.
-    if path.is_own and (column in values.writable or key in values.texts):
-        if key in values.texts and column.is_readable:
-            control = control_of_text(context, column, values.texts[key], errors=errors)
+    is_control = path.is_own and (column in contents.writable or (name in texts and not column.is_sys))
+    if is_control and name in contents.changes.conflicts:
+        choices = _choices(context, column, texts[name], stored)
+    elif is_control:
+        errors = [text for text, error_name in contents.errors if error_name == name]
+        if name in texts and column.is_readable:
+            control = control_of_text(context, column, texts[name], errors=errors)
         else:
             control = control_of_field(context, column, stored, errors=errors)
-        return FormField(path, control, links=_links(context, column, control.items), note=note)
-    text = display_text(column, stored, context.caller.time_zone)
-    links = _links(context, column, items_of(column, stored))
-    if column.type == "url" and text:
-        links = ((text, text),)
-    return FormField(path, text=text, links=links, note=note)
-
-
-def _links(context: ReadContext, column: Column, items: Sequence[Item]) -> tuple[tuple[str, str], ...]:
-    """The pages of the referenced records, with their display values."""
     target = context.view.table(column.reference or "")
-    if target is None or not context.view.can_read(target):
-        return ()
-    return tuple((item["label"], record_url(target, item["id"])) for item in items)
+    return {
+        "path": path,
+        "control": control,
+        "choices": choices,
+        "text": "" if control else display_text(column, stored, context.caller.time_zone),
+        "records": control.items if control else items_of(column, stored),
+        "can_open": target is not None and context.view.can_read(target),
+        "is_changed_by_others": name in contents.changes.by_others,
+    }
 
 
-def record_url(table: Table, sys_id: str) -> str:
-    return reverse("record-page", args=[table.name, sys_id])
-
-
-def _choices(context: ReadContext, column: Column, mine: str, stored: Any) -> tuple[Choice, ...]:
-    control = control_of_text(context, column, mine)
-    zone = context.caller.time_zone
-    theirs = ",".join(item["id"] for item in items_of(column, stored)) or form_text(column, stored, zone)
+def _choices(context: ReadContext, column: Column, mine: str, stored: Any) -> list[tuple[str, str, str]]:
+    """The values of two people: whose, what a control would send, and what is shown. The caller's is the first."""
+    control, zone = control_of_text(context, column, mine), context.caller.time_zone
     shown = dict(control.options).get(mine, control.text)
     if column.column_type.is_html:
         shown = display_text(column, {"value": mine}, zone)
-    return (
-        Choice("Your value", mine, shown, True),
-        Choice("The other person's value", theirs, display_text(column, stored, zone), False),
-    )
-
-
-def build_sections(
-    context: ReadContext, sections: Sequence[LayoutSection], values: FieldValues
-) -> tuple[FormSection, ...]:
-    return tuple(
-        FormSection(section.title, tuple(_field(context, path, values) for path in section.paths))
-        for section in sections
-    )
+    theirs = sent_texts(column, stored, zone)[0]
+    return [
+        ("Your value", mine, shown),
+        ("The other person's value", theirs, display_text(column, stored, zone)),
+    ]
 
 
 def record_form(
-    context: ReadContext, table: Table, sys_id: str, sent: Submission | None = None, error: ServiceError | None = None
-) -> RecordForm:
-    """The form of a record; after a refused save, with what the person sent. Raises 404 like a read."""
-    sent = sent or Submission({})
-    sections = _layout(context, table, sent)
-    paths = [path for section in sections for path in section.paths]
+    context: ReadContext, table: Table, sys_id: str, sent: Submission, error: ServiceError | None = None
+) -> dict[str, Any]:
+    """The form of a record. After a refused save, it has what the person sent, what others changed in the meantime
+    where the person changed nothing, and a choice where both did. Raises 404 like a read."""
+    sections = layout(context.view, table, partial(_is_shown, context, table), sent.texts)
+    paths = [path for section in sections.values() for path in section]
     own_columns = [path.column for path in paths if path.is_own]
-    display = [table.display_column.name] if table.display_column else []
-    stored = record_values.read_stored(context, table, sys_id, [*display, *(path.key for path in paths)])
-    allowed = current_record.read_permissions(context, table, sys_id, (WRITE, DELETE), own_columns)
-    writable = [column for column in own_columns if column in allowed.columns and column.is_readable]
-    prints = record_values.fingerprints
-    base: Mapping[str, list[str]] = {
-        column.name: prints(context, column, stored.fields.get(column.name)) for column in writable
+    stored = read_stored(context, table, sys_id, [path.key for path in paths])
+    allowed, columns = current_record.read_permissions(context, table, sys_id, (WRITE, DELETE), own_columns)
+    writable = columns if WRITE in allowed else set()
+    base = [print_ for column in writable for print_ in fingerprints(context, column, stored.fields.get(column.name))]
+    changes = compare(context, table, sent, stored.fields) if error else Changes()
+    errors = messages_of(error) + [(CONFLICT_MESSAGE, name) for name in changes.conflicts]
+    contents = FormContents(stored.fields, writable, changes, errors)
+    return form_values(context, table, sections, contents) | {
+        "sys_id": sys_id,
+        "title": stored.title,
+        # Sent back to find out what changed.
+        "base": " ".join(sorted(base)),
+        "version": stored.version,
+        "can_delete": DELETE in allowed,
+        "can_create": context.view.permissions.record_decision(CREATE, table) != NEVER,
     }
-    values, version = FieldValues(stored.fields, allowed.columns), stored.version
+
+
+def _is_shown(context: ReadContext, table: Table, path: FormPath) -> bool:
+    """Whether the column is readable, or a secret that may be writable. Walked columns exist as long as the record."""
+    column, permissions = path.columns[0], context.view.permissions
+    if column.is_readable:
+        return context.view.column(table, column.name) is not None
+    can_write = permissions.column_decision(WRITE, table, column) != NEVER
+    return can_write and not table.is_server_managed(column) and permissions.can_see_column(table, column)
+
+
+def messages_of(error: ServiceError | None) -> list[Message]:
     if isinstance(error, PreconditionFailed):
-        values = _merged(context, table, sent, values)
-    elif error is not None:
-        texts = {name: sent.texts[name] for name in _visible_columns(context, table, sent)}
-        values = replace(values, texts=texts, errors=errors_by_column(error))
-        # Changes by others since the form was opened must still be noticed.
-        base, version = sent.base or base, version if sent.version is None else sent.version
-    return RecordForm(
-        table,
-        build_sections(context, sections, values),
-        summary(context, table, error, values.conflicts) if error else (),
-        title=record_values.record_title(context, table, sys_id, stored.fields),
-        sys_id=sys_id,
-        base=json.dumps(base),
-        version=version,
-        can_delete=DELETE in allowed.operations,
-        can_create=context.view.permissions.record_decision(CREATE, table) != NEVER,
-    )
+        return [(STALE_MESSAGE, None)]
+    return [(item.message, item.field) for item in (error, *error.other_errors)] if error else []
 
 
-def _layout(context: ReadContext, table: Table, sent: Submission) -> list[LayoutSection]:
-    """The layout with readable columns, secrets that may be writable, and all columns that were sent."""
-    permissions = context.view.permissions
-
-    def is_shown(column: Column) -> bool:
-        if column.is_readable:
-            return context.view.column(table, column.name) is not None
-        can_write = permissions.column_decision(WRITE, table, column) != NEVER
-        return can_write and not table.is_server_managed(column) and permissions.can_see_column(table, column)
-
-    return layout(context.view, table, is_shown, sent.texts)
-
-
-def _merged(context: ReadContext, table: Table, sent: Submission, values: FieldValues) -> FieldValues:
-    """What another person changed where the caller changed nothing, and a choice where both did."""
-    texts, conflicts, notes = {}, [], {}
-    for name, column in _visible_columns(context, table, sent).items():
-        stored = values.stored.get(name)
-        prints = record_values.fingerprints(context, column, stored) if column.is_readable else []
-        is_theirs = set(prints).isdisjoint(sent.base.get(name) or prints) if prints else False
-        if sent.is_changed(context, column, name, stored):
-            texts[name] = sent.texts[name]
-            conflicts += [name] * (is_theirs and record_values.fingerprint(sent.texts[name]) not in prints)
-        elif is_theirs:
-            notes[name] = CHANGED_NOTE
-    return replace(values, texts=texts, conflicts=conflicts, notes=notes)
+def new_form(
+    context: ReadContext, table: Table, sent: Submission, error: ServiceError | None = None, *, source: str = ""
+) -> dict[str, Any]:
+    """The form of a new record. Texts of links or of a refused form replace the values of the record with the id
+    `source`, and these replace the defaults that the Table API would set."""
+    columns = creatable_columns(context, table)
+    texts = default_texts(context, columns)
+    if source:
+        texts |= _copied_texts(context, table, source, columns)
+    texts |= {column.name: sent.texts[column.name] for column in columns if column.name in sent.texts}
+    required = [column.name for column in columns if column.name in sent.texts or column.mandatory]
+    sections = layout(context.view, table, lambda path: path.is_own and path.column in columns, required)
+    return form_values(context, table, sections, FormContents({}, columns, Changes(texts), messages_of(error)))
 
 
-def _visible_columns(context: ReadContext, table: Table, sent: Submission) -> dict[str, Column]:
-    columns = {name: visible_column(context, table, name) for name in sent.texts}
-    return {name: column for name, column in columns.items() if column is not None and not column.is_sys}
-
-
-def errors_by_column(error: ServiceError) -> dict[str, tuple[str, ...]]:
-    errors: dict[str, tuple[str, ...]] = {}
-    for item in (error, *error.other_errors):
-        if item.field:
-            errors[item.field] = (*errors.get(item.field, ()), item.message)
-    return errors
-
-
-def summary(
-    context: ReadContext, table: Table, error: ServiceError, conflicts: Collection[str] = ()
-) -> tuple[tuple[str, str, str], ...]:
-    """The errors, each with the label of its column and a link to its control."""
-    if isinstance(error, PreconditionFailed):
-        items = [(STALE_MESSAGE, None), *((CONFLICT_MESSAGE, name) for name in conflicts)]
-    else:
-        items = [(item.message, item.field) for item in (error, *error.other_errors)]
-    columns = [visible_column(context, table, name) if name else None for _, name in items]
-    links = [(column_label(column), f"#control-{column.name}") if column else ("", "") for column in columns]
-    return tuple((message, *link) for (message, _), link in zip(items, links, strict=True))
+def _copied_texts(context: ReadContext, table: Table, sys_id: str, columns: Iterable[Column]) -> dict[str, str]:
+    """The values of a record for a copy of it, without unique ones. References are copied by their ids."""
+    copied = [column for column in columns if column.is_readable and not column.is_unique]
+    fields = read_stored(context, table, sys_id, [column.name for column in copied]).fields
+    zone = context.caller.time_zone
+    return {column.name: sent_texts(column, fields.get(column.name), zone)[0] for column in copied}

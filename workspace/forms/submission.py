@@ -1,27 +1,30 @@
 """A submitted form: the texts of its controls, what they were based on, and the body of the write."""
 
-import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.http import QueryDict
 
 from system.errors import InvalidInput, PreconditionFailed, combine_errors
-from tableapi.catalogue.column_type import StorageFormat
-from tableapi.catalogue.definitions import Column, Table
+from tableapi.catalogue.definitions import CREATE, Column, Table
+from tableapi.query.expressions import NEVER
+from tableapi.query.parameters import OutputOptions
 from tableapi.read.context import ReadContext
 from tableapi.values import column_values, defaults
-from tableapi.write.column_errors import VALUE_REQUIRED, collecting_errors
+from tableapi.write import current_record, payload
+from tableapi.write.column_errors import check_mandatory, collecting_errors
+from tableapi.write.write_request import WriteInput
 
-from .record_values import fingerprint, fingerprints, read_stored
+from .controls import form_text
+from .stored_record import FINGERPRINT_LENGTH, fingerprint, fingerprints, read_stored
 from .submitted import parse_control
 
-VERSION = re.compile("[0-9]{1,18}")
+VERSION, FINGERPRINT = re.compile("[0-9]{1,18}"), re.compile(rf"\b[0-9a-f]{{{FINGERPRINT_LENGTH}}}\b")
 TOKEN_NAME = "csrfmiddlewaretoken"
 # Names of columns start with a letter.
-BASE_NAME, VERSION_NAME, SAVE_NAME = "_base", "_version", "_save"
+BASE_NAME, VERSION_NAME = "_base", "_version"
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Submission:
     """`base` has the fingerprints of the values that the form showed. Without it, the stored values count."""
 
     texts: Mapping[str, str]
-    base: Mapping[str, list[str]] = field(default_factory=dict)
+    base: frozenset[str] = frozenset()
     version: int | None = None
 
     @classmethod
@@ -37,25 +40,17 @@ class Submission:
         names = [name for name in post if name != TOKEN_NAME and not name.startswith("_")]
         texts = {name: post.getlist(name)[-1].replace("\r\n", "\n") for name in names}
         version = post.get(VERSION_NAME, "")
-        return cls(texts, _read_base(post.get(BASE_NAME, "")), int(version) if VERSION.fullmatch(version) else None)
-
-    def is_changed(self, context: ReadContext, column: Column | None, name: str, stored: Any) -> bool:
-        """Whether the person changed the value of a column. Unknown columns count, so that the API reports them."""
-        text = self.texts[name]
-        if column is None:
-            return True
-        if column.column_type.is_write_only:
-            return text != ""
-        return fingerprint(text) not in (self.base.get(name) or fingerprints(context, column, stored))
+        base = frozenset(FINGERPRINT.findall(post.get(BASE_NAME, "")))
+        return cls(texts, base, int(version) if VERSION.fullmatch(version) else None)
 
 
-def _read_base(text: str) -> dict[str, list[str]]:
-    """The fingerprints by column, without what this service did not write."""
-    try:
-        base = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return {name: value for name, value in base.items() if isinstance(value, list)} if isinstance(base, dict) else {}
+@dataclass(frozen=True)
+class Changes:
+    """The texts that the person changed, and the columns that others changed: to another value, or only they."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    conflicts: Collection[str] = ()
+    by_others: Collection[str] = ()
 
 
 def visible_column(context: ReadContext, table: Table, name: str) -> Column | None:
@@ -64,44 +59,94 @@ def visible_column(context: ReadContext, table: Table, name: str) -> Column | No
     return column if column is not None and context.view.permissions.can_see_column(table, column) else None
 
 
-@dataclass(frozen=True)
-class Change:
-    """The body of an update, and the version of the record that it was compared with."""
+def compare(context: ReadContext, table: Table, sent: Submission, fields: Mapping[str, Any]) -> Changes:
+    """Compare what was sent with what the form showed and with what is stored now. Unknown columns count as changed, so
+    that the API reports them."""
+    texts, conflicts, by_others = {}, [], []
+    for name, text in sent.texts.items():
+        column = visible_column(context, table, name)
+        prints = fingerprints(context, column, fields.get(name)) if column else set()
+        is_by_others = bool(sent.base and prints) and sent.base.isdisjoint(prints)
+        is_empty_secret = column is not None and not column.is_readable and not text
+        if fingerprint(name, text) not in (sent.base or prints) and not is_empty_secret:
+            texts[name] = text
+            conflicts += [name] * (is_by_others and fingerprint(name, text) not in prints)
+        elif is_by_others:
+            by_others.append(name)
+    return Changes(texts, conflicts, by_others)
 
-    body: dict[str, Any]
-    version: int | None
 
-
-def read_change(context: ReadContext, table: Table, sys_id: str, sent: Submission) -> Change:
-    """Find out what a person changed. Raises PreconditionFailed if the form is based on an older record."""
-    columns = {name: visible_column(context, table, name) for name in sent.texts}
-    stored = read_stored(context, table, sys_id, [name for name, column in columns.items() if column])
-    changed = {
-        name: text
-        for name, text in sent.texts.items()
-        if sent.is_changed(context, columns[name], name, stored.fields.get(name))
-    }
-    if changed and sent.version is not None and sent.version != stored.version:
+def read_change(context: ReadContext, table: Table, sys_id: str, sent: Submission) -> WriteInput:
+    """The update with what the person changed. Raises PreconditionFailed if another person changed the record since the
+    form was opened."""
+    known_names = [name for name in sent.texts if visible_column(context, table, name)]
+    stored = read_stored(context, table, sys_id, known_names)
+    changes = compare(context, table, sent, stored.fields)
+    # Only those who cannot read the version depend on the values.
+    if changes.texts and (changes.conflicts if sent.version is None else sent.version != stored.version):
         raise PreconditionFailed
-    return Change(body_of(context, table, changed), stored.version)
+    # Nobody may change the record between the comparison and the write.
+    is_current = None if sent.version is None else lambda version: bool(version == stored.version)
+    body = body_of(context, table, changes.texts)
+    return WriteInput(body, OutputOptions(), is_current=is_current, replaces_json=True)
+
+
+def creatable_columns(context: ReadContext, table: Table) -> list[Column]:
+    """The columns that the caller may set. Raises the error of the API if they may create no record."""
+    permissions = context.view.permissions
+    if permissions.record_decision(CREATE, table) == NEVER:
+        raise current_record.create_denied_error(context, table)
+    return [
+        column
+        for column in table.columns.values()
+        if not table.is_server_managed(column)
+        and permissions.can_see_column(table, column)
+        and permissions.column_decision(CREATE, table, column) != NEVER
+    ]
+
+
+def default_texts(context: ReadContext, columns: Iterable[Column]) -> dict[str, str]:
+    """The texts of the values that the API sets if the columns are not sent."""
+    values = {column: defaults.default_value(column, context.moment) for column in columns if column.is_readable}
+    zone = context.caller.time_zone
+    return {
+        column.name: form_text(column, {"value": column_values.to_log_value(column, value)}, zone)
+        for column, value in values.items()
+    }
+
+
+def read_creation(context: ReadContext, table: Table, sent: Submission) -> WriteInput:
+    """The write of a new record. Raises all errors of the texts together.
+
+    The API sets defaults itself, also of columns that the caller cannot set, so they are not sent.
+    """
+    shown = default_texts(context, creatable_columns(context, table))
+
+    def is_needed(name: str, text: str) -> bool:
+        column = visible_column(context, table, name)
+        # So that all errors are found together.
+        is_missing = column is not None and column.mandatory and not text and not defaults.is_number_default(column)
+        return is_missing or text != shown.get(name, "")
+
+    texts = {name: text for name, text in sent.texts.items() if is_needed(name, text)}
+    return WriteInput(body_of(context, table, texts), OutputOptions())
 
 
 def body_of(context: ReadContext, table: Table, texts: Mapping[str, str]) -> dict[str, Any]:
     """The body of a write with these texts. Raises all errors together."""
     errors: list[InvalidInput] = []
     body: dict[str, Any] = {}
-    for name, text in texts.items():
-        column = visible_column(context, table, name)
+    columns = {name: visible_column(context, table, name) for name in texts}
+    for name, column in columns.items():
         with collecting_errors(errors):
-            body[name] = text if column is None else parse_control(context, column, text)
+            body[name] = texts[name] if column is None else parse_control(context, column, texts[name])
     if not errors:
         return body
     # The write, which would report the other errors, does not run.
-    for name, value in body.items():
-        column = visible_column(context, table, name)
-        if column is not None and column.column_type.storage not in (StorageFormat.HASHED, StorageFormat.ENCRYPTED):
+    change = WriteInput(body, OutputOptions()).for_table(context, table)
+    for name, column in columns.items():
+        if column is not None and name in body:
             with collecting_errors(errors):
-                column_values.parse(column, value)
-                if defaults.lacks_mandatory_value(column, value):
-                    raise InvalidInput(VALUE_REQUIRED, code="mandatory", field=name)
+                payload.parse_value(change, column, body[name])
+                check_mandatory(change, column, body[name])
     raise combine_errors(errors)

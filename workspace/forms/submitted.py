@@ -15,9 +15,8 @@ from tableapi.write import payload
 
 from .options import readable_ids
 
-TEXT_TYPES = frozenset({"string", "text", "wysiwyg"})
-# White space in a secret counts.
-VERBATIM_TYPES = TEXT_TYPES | {"password", "secret"}
+# Types whose white space counts.
+VERBATIM_TYPES = frozenset({"string", "text", "wysiwyg", "password", "secret"})
 
 
 def parse_control(context: ReadContext, column: Column, text: str) -> Any:
@@ -55,16 +54,15 @@ def _reference_ids(context: ReadContext, column: Column, texts: list[str]) -> li
     if len(texts) > MAX_REFERENCES:
         raise InvalidInput(f"Expected at most {MAX_REFERENCES} references.", field=column.name)
     target = context.view.table(column.reference or "")
-    ids = [text for text in texts if RECORD_ID.fullmatch(text)] if target is not None else []
-    known_ids = readable_ids(context, target, ids) if target is not None and ids else set()
+    ids = filter(RECORD_ID.fullmatch, texts)
+    known_ids = readable_ids(context, target, ids) if target is not None else set()
     names = [text for text in dict.fromkeys(texts) if text not in known_ids]
     try:
         ids_by_name = payload.ids_by_display_value(context, column, names)
-    except InvalidInput as error:
-        if error.message == payload.NAME_NOT_UNIQUE:
-            raise InvalidInput(payload.NAME_EXPECTED, field=column.name) from None
-        raise
-    return [text if text in known_ids else ids_by_name[text] for text in texts]
+    except InvalidInput:
+        # The message of the API explains how to send an id in JSON.
+        raise InvalidInput(payload.NAME_EXPECTED, field=column.name) from None
+    return [ids_by_name.get(text, text) for text in texts]
 
 
 def _utc_text(context: ReadContext, column: Column, text: str) -> str:

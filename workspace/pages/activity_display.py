@@ -1,7 +1,7 @@
-"""Formats what the activity of a record shows: values, times and comments, as text that templates escape. Pure."""
+"""Formats what the activity of a record shows: values, times, names and comments, as text that templates escape."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, timedelta, tzinfo
 from typing import Any
 
@@ -10,43 +10,43 @@ from django.utils.text import Truncator
 
 from tableapi.attached.comments import MENTION
 from tableapi.catalogue.definitions import Column
-from tableapi.catalogue.display_formats import NO_LABEL, YES_LABEL
+from tableapi.catalogue.display_formats import NO_LABEL, YES_LABEL, duration_text
 from tableapi.catalogue.html import extract_plain_text
-from tableapi.read.context import Caller
+from tableapi.read.context import Caller, ReadContext
 from tableapi.read.pipeline import RECORD_ID
 from workspace.forms.display import MINUTE_FORMAT, display_text, local_time
+from workspace.forms.options import labels_of
 
 # The display values of records, by table and id; without those that the caller cannot read.
-Names = Mapping[tuple[str, str], str]
+Names = Mapping[tuple[str, str | None], str]
 
 MAX_SHOWN_CHARACTERS = 200
 MAX_SHOWN_REFERENCES = 10
 # After that, the date says more than "3 weeks ago".
 MAX_RELATIVE_AGE = timedelta(days=7)
 UNNAMED = "(not available)"
-LINK = re.compile(r"https?://[^\s<>\"]+[^\s<>\".,;:!?)\]}']")
-DURATION_UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
-
-
-def _duration_text(seconds: int) -> str:
-    """
-    >>> _duration_text(93_780), _duration_text(0)
-    ('1d 2h 3m', '0m')
-    """
-    parts = []
-    for unit, length in DURATION_UNITS:
-        count, seconds = divmod(seconds, length)
-        parts += [f"{count}{unit}"] if count else []
-    return " ".join(parts) or "0m"
-
-
+LINK_OR_MENTION = re.compile(rf"(?P<link>https?://[^\s<>\"]+[^\s<>\".,;:!?)\]}}'])|(?P<mention>{MENTION.pattern})")
 # The display value of a value in the history, which contains stored values only.
 DISPLAY_VALUES: Mapping[str, Callable[[Any], str]] = {
     "boolean": lambda value: YES_LABEL if value else NO_LABEL,
     "date": lambda value: "{0.day} {0:%b %Y}".format(date.fromisoformat(value)),
-    "duration": lambda value: _duration_text(int(value)),
+    "duration": lambda value: duration_text(int(value)),
     "percent": lambda value: f"{value}%",
 }
+
+
+def find_names(context: ReadContext, ids: Iterable[tuple[str, str | None]]) -> Names:
+    """The display values of records, by table and id. Reads them with one statement per table."""
+    by_table: dict[str, list[str]] = {}
+    for table_name, sys_id in ids:
+        if sys_id:
+            by_table.setdefault(table_name, []).append(sys_id)
+    return {
+        (table.name, sys_id): label
+        for table in map(context.view.table, by_table)
+        if table is not None
+        for sys_id, label in labels_of(context, table, by_table[table.name]).items()
+    }
 
 
 def references_in(column: Column, value: Any) -> Iterator[tuple[str, str]]:
@@ -89,21 +89,17 @@ def time_context(value: str | None, caller: Caller) -> dict[str, str]:
     return {"iso": at.isoformat(), "exact": exact, "text": naturaltime(at) if is_recent else exact}
 
 
-def comment_parts(text: str) -> list[dict[str, str]]:
+def comment_parts(text: str) -> list[dict[str, str | None]]:
     """Splits a comment where links and mentions begin and end.
 
     >>> [(part["kind"], part["text"]) for part in comment_parts("See https://a.b/c?d=1. @anna")]
     [('text', 'See '), ('link', 'https://a.b/c?d=1'), ('text', '. '), ('mention', '@anna')]
     """
-    matches = [("link", match) for match in LINK.finditer(text)]
-    is_linked = [range(*match.span()) for _, match in matches]
-    matches += [
-        ("mention", match) for match in MENTION.finditer(text) if all(match.start() not in span for span in is_linked)
-    ]
-    parts, position = [], 0
-    for kind, match in sorted(matches, key=lambda item: item[1].start()):
+    parts: list[dict[str, str | None]] = []
+    position = 0
+    for match in LINK_OR_MENTION.finditer(text):
         parts.append({"kind": "text", "text": text[position : match.start()]})
-        parts.append({"kind": kind, "text": match[0]})
+        parts.append({"kind": match.lastgroup, "text": match[0]})
         position = match.end()
     parts.append({"kind": "text", "text": text[position:]})
     return [part for part in parts if part["text"]]

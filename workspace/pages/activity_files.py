@@ -56,25 +56,19 @@ class UploadAction(ActivityAction):
 
 
 class AttachmentFile(WorkspacePage):
-    """The bytes of an attachment, as the API returns them."""
+    """The bytes of an attachment, as the API returns them, or with a number that page of a PDF file as an image.
+    `X-Page-Count` is the number of pages that have an image."""
 
-    def get(self, request: HttpRequest, **path: str) -> HttpResponseBase:
+    def get(self, request: HttpRequest, number: int | None = None, **path: str) -> HttpResponseBase:
         attachment = attachments.find_attachment(self.caller, *path.values())
-        if f'"{attachment.sha256}"' in read_tags(request, IF_NONE_MATCH):
-            return HttpResponse(status=304)
-        response = content_response(request, attachment)
-        response["Cache-Control"] = CACHE_POLICY
-        return response
-
-
-class AttachmentPageImage(WorkspacePage):
-    """A page of a PDF file as an image. `X-Page-Count` is the number of pages that have one."""
-
-    def get(self, request: HttpRequest, number: int, **path: str) -> HttpResponse:
-        attachment = attachments.find_attachment(self.caller, *path.values())
-        tag = f'"{attachment.sha256}-{number}"'
+        tag = f'"{attachment.sha256}"' if number is None else f'"{attachment.sha256}-{number}"'
         if tag in read_tags(request, IF_NONE_MATCH):
             return HttpResponse(status=304)
-        image, page_count = preview.render_page(attachment, number)
-        headers = {"Cache-Control": CACHE_POLICY, "Content-Security-Policy": CONTENT_POLICY, "ETag": tag}
-        return HttpResponse(image, content_type="image/png", headers=headers | {"X-Page-Count": str(page_count)})
+        if number is None:
+            response: HttpResponseBase = content_response(request, attachment)
+        else:
+            image, page_count = preview.render_page(attachment, number)
+            headers = {"Content-Security-Policy": CONTENT_POLICY, "ETag": tag, "X-Page-Count": str(page_count)}
+            response = HttpResponse(image, content_type="image/png", headers=headers)
+        response["Cache-Control"] = CACHE_POLICY
+        return response

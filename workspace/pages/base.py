@@ -54,10 +54,7 @@ class WorkspacePage(LoginRequiredMixin, View):
 
     def open_table(self, name: str) -> tuple[ReadContext, Table]:
         """Open a table, or raise the 404 of the Table API. A table created by another process is found too."""
-        context = self.context()
-        if context.view.table(name) is None:
-            context = self.caller.context(catalogue_loader.reload_if_changed())
-        return context, context.view.open_table(name)
+        return self.read(name, lambda context, table: (context, table))
 
 
 @on_current_catalogue

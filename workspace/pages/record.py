@@ -1,90 +1,130 @@
-"""The page of a record: its form, related lists, and its deletion."""
+"""The pages that create, show, change and delete a record, and its related lists."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.html import format_html
 
 from system.errors import ServiceError
 from tableapi.changes.logged_values import table_key
+from tableapi.database import catalogue_loader
 from tableapi.query.parameters import OutputOptions
-from tableapi.write import delete, update
+from tableapi.write import create, delete, update
 from tableapi.write.table_write import write
 from tableapi.write.write_request import WriteInput
-from workspace.forms.record_form import RecordForm, record_form
-from workspace.forms.record_values import read_title
+from workspace.forms.record_form import new_form, record_form
 from workspace.forms.related import related_lists
-from workspace.forms.submission import Submission, read_change
-from workspace.lists.siblings import Siblings, siblings
+from workspace.forms.stored_record import read_stored
+from workspace.forms.submission import Submission, read_change, read_creation
+from workspace.lists.siblings import siblings
 from workspace.models import RecentRecord
 from workspace.pages.base import WorkspacePage
 
-LIST_NAME = "list"
 
+class FormPage(WorkspacePage):
+    """A page whose POST saves or deletes a record. If that is refused, a person sees the page again, with the error."""
 
-def is_for_program(request: HttpRequest, error: ServiceError) -> bool:
-    """Whether to raise an error of a form instead of showing it there."""
-    return error.status == 404 or not request.accepts("text/html")
+    save: Callable[[str, str, Submission], HttpResponse]
+    show: Callable[..., HttpResponse]
 
+    def get(self, request: HttpRequest, table: str, sys_id: str = "") -> HttpResponse:
+        return self.show(table, sys_id, Submission({}))
 
-class RecordPage(WorkspacePage):
-    """`/tables/{table}/{sys_id}/`. A POST sends the controls of the columns to change."""
-
-    def get(self, request: HttpRequest, table: str, sys_id: str) -> HttpResponse:
-        form = self.read(table, record_form, sys_id)
-        RecentRecord.objects.record_visit(self.user().pk, table_key(form.table), sys_id)
-        return self.show(form)
-
-    def post(self, request: HttpRequest, table: str, sys_id: str) -> HttpResponse:
+    def post(self, request: HttpRequest, table: str, sys_id: str = "") -> HttpResponse:
         sent = Submission.of(request.POST)
         try:
-            change = self.read(table, read_change, sys_id, sent)
-            if change.body:
-                # Nobody may change the record between the comparison and the write.
-                is_current = None if sent.version is None else lambda version: bool(version == change.version)
-                values = WriteInput(change.body, OutputOptions(), is_current=is_current, replaces_json=True)
-                write(self.caller, table, values, partial(update.update, sys_id=sys_id, replaces=False))
+            return self.save(table, sys_id, sent)
         except ServiceError as error:
-            if is_for_program(request, error):
+            if error.status == 404 or not request.accepts("text/html"):
                 raise
-            return self.show(self.read(table, record_form, sys_id, sent, error), error.status)
-        messages.success(request, "Saved." if change.body else "Nothing was changed.")
-        return redirect(request.get_full_path())
+            return self.show(table, sys_id, sent, error)
 
-    def show(self, form: RecordForm, status: int = 200) -> HttpResponse:
-        list_text = self.request.GET.get(LIST_NAME, "")
-        links = self.read(form.table.name, siblings, form.sys_id, list_text) if list_text else Siblings()
-        values = {"form": form, "siblings": links, "list_text": list_text}
-        return render(self.request, "workspace/record.html", values, status=status)
+    def render_form(self, form: dict[str, Any], error: ServiceError | None = None, **values: Any) -> HttpResponse:
+        status = error.status if error else 200
+        return render(self.request, "workspace/record.html", {"form": form, **values}, status=status)
 
 
-class DeletePage(WorkspacePage):
+class RecordPage(FormPage):
+    """`/tables/{table}/{sys_id}/`. A POST sends the controls of the columns to change."""
+
+    def get(self, request: HttpRequest, table: str, sys_id: str = "") -> HttpResponse:
+        response = self.show(table, sys_id, Submission({}))
+        RecentRecord.objects.record_visit(self.user().pk, table_key(self.open_table(table)[1]), sys_id)
+        return response
+
+    def save(self, table: str, sys_id: str, sent: Submission) -> HttpResponse:
+        change = self.read(table, read_change, sys_id, sent)
+        if not change.body:
+            messages.success(self.request, "Nothing was changed.")
+        else:
+            result = write(self.caller, table, change, partial(update.update, sys_id=sys_id, replaces=False))
+            if result.record is None:
+                messages.success(self.request, "Saved. You are not allowed to read the changed record.")
+                return redirect("table-list", table)
+            messages.success(self.request, "Saved.")
+        return redirect(self.request.get_full_path())
+
+    def show(self, table: str, sys_id: str, sent: Submission, error: ServiceError | None = None) -> HttpResponse:
+        form = self.read(table, record_form, sys_id, sent, error)
+        list_text = self.request.GET.get("list", "")
+        links = self.read(table, siblings, sys_id, list_text) if list_text else None
+        return self.render_form(form, error, siblings=links, list_text=list_text)
+
+
+class NewRecordPage(FormPage):
+    """`/tables/{table}/new/`. Parameters that name a column fill its control; `_duplicate` copies a record."""
+
+    def save(self, table: str, sys_id: str, sent: Submission) -> HttpResponse:
+        """Create the record and go to it, or stay if the caller cannot read it or wants to create another one."""
+        result = write(self.caller, table, self.read(table, read_creation, sent), create.create)
+        url = reverse("record-page", args=[table, result.sys_id])
+        if self.open_table(table)[1].deferred_create:
+            message = "The record will be created in a moment."
+        elif result.record is None:
+            message = "The record was created. You are not allowed to read it."
+        elif self.request.POST.get("_save") == "new":
+            title = self.read(table, read_stored, result.sys_id).title
+            message = format_html('Created <a href="{}">{}</a>.', url, title)
+        else:
+            messages.success(self.request, "Created.")
+            return redirect(url)
+        messages.success(self.request, message)
+        return redirect(self.request.get_full_path())
+
+    def show(self, table: str, sys_id: str, sent: Submission, error: ServiceError | None = None) -> HttpResponse:
+        if error is not None:
+            return self.render_form(self.read(table, new_form, sent, error), error)
+        catalogue_loader.reload_if_changed()  # an empty form needs no statement that would report newer rules
+        source = self.request.GET.get("_duplicate", "")
+        return self.render_form(self.read(table, new_form, Submission.of(self.request.GET), source=source))
+
+
+class DeletePage(FormPage):
     """`/tables/{table}/{sys_id}/delete/`: asks, then deletes the record."""
 
-    def get(self, request: HttpRequest, table: str, sys_id: str, error: ServiceError | None = None) -> HttpResponse:
-        values = {"form": self.read(table, record_form, sys_id), "error": error}
-        return render(request, "workspace/record_delete.html", values, status=error.status if error else 200)
-
-    def post(self, request: HttpRequest, table: str, sys_id: str) -> HttpResponse:
-        try:
-            write(self.caller, table, WriteInput({}, OutputOptions()), partial(delete.delete, sys_id=sys_id))
-        except ServiceError as error:
-            if is_for_program(request, error):
-                raise
-            return self.get(request, table, sys_id, error)
-        messages.success(request, "The record was deleted.")
-        links = self.read(table, siblings, sys_id, request.GET.get(LIST_NAME, ""))
+    def save(self, table: str, sys_id: str, sent: Submission) -> HttpResponse:
+        write(self.caller, table, WriteInput({}, OutputOptions()), partial(delete.delete, sys_id=sys_id))
+        messages.success(self.request, "The record was deleted.")
+        links = self.read(table, siblings, sys_id, self.request.GET.get("list", ""))
         return redirect(links.list_url or reverse("table-list", args=[table]))
+
+    def show(self, table: str, sys_id: str, sent: Submission, error: ServiceError | None = None) -> HttpResponse:
+        title = self.read(table, read_stored, sys_id).title
+        values = {"table": self.open_table(table)[1], "sys_id": sys_id, "title": title, "error": error}
+        status = error.status if error else 200
+        return render(self.request, "workspace/record_delete.html", values, status=status)
 
 
 class RelatedView(WorkspacePage):
     """`/tables/{table}/{sys_id}/related/`: the related lists, as a fragment for htmx or as a page."""
 
     def get(self, request: HttpRequest, table: str, sys_id: str) -> HttpResponse:
-        title = self.read(table, read_title, sys_id)  # raises 404
-        lists = self.read(table, related_lists, sys_id)
-        is_fragment = "HX-Request" in request.headers
-        values = {"lists": lists, "title": title, "back_url": reverse("record-page", args=[table, sys_id])}
-        return render(request, f"workspace/related{'' if is_fragment else '_page'}.html", values)
+        title = self.read(table, read_stored, sys_id).title  # raises 404
+        values = {"lists": self.read(table, related_lists, sys_id), "title": title, "table": table, "sys_id": sys_id}
+        template = "related" if "HX-Request" in request.headers else "related_page"
+        return render(request, f"workspace/{template}.html", values)
