@@ -43,6 +43,10 @@ class FormPath:
     def is_wide(self) -> bool:
         return is_wide(self.column)
 
+    def is_subject(self, table: Table) -> bool:
+        """Whether the column tells, beside the display value, what the record is about."""
+        return self.is_own and self.column.name in TITLE_NAMES and self.column is not table.display_column
+
 
 # The paths by the title of their section.
 Sections = dict[str, list[FormPath]]

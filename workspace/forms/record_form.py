@@ -108,9 +108,11 @@ def record_form(
     changes = compare(context, table, sent, stored.fields) if error else Changes()
     errors = messages_of(error) + [(CONFLICT_MESSAGE, name) for name in changes.conflicts]
     contents = FormContents(stored.fields, writable, changes, errors)
+    zone, subject = context.caller.time_zone, next((path for path in paths if path.is_subject(table)), None)
     return form_values(context, table, sections, contents) | {
         "sys_id": sys_id,
         "title": stored.title,
+        "subject": display_text(subject.column, stored.fields.get(subject.key), zone) if subject else "",
         # Sent back to find out what changed.
         "base": " ".join(sorted(base)),
         "version": stored.version,

@@ -63,9 +63,9 @@ def _work_query(context: ReadContext, table: Table, names: Iterable[str]) -> str
 def recent_records(catalogue: Catalogue, caller: Caller, user: User) -> list[dict[str, Any]]:
     """The records that the caller opened last and can still read."""
     context = caller.context(catalogue)
-    recent = list(RecentRecord.objects.filter(user=user).order_by("-opened_at")[:MAX_RECENT])
+    recent = list(RecentRecord.objects.filter(user=user).order_by("-opened_at", "-pk")[:MAX_RECENT])
     rows: dict[str, ShortRows] = {}
-    for key in {record.table_key for record in recent}:
+    for key in dict.fromkeys(record.table_key for record in recent):
         table = table_of(catalogue, key)
         if table is not None and context.view.can_read(table) and _column(context, table, "sys_id"):
             ids = ",".join(record.record_id for record in recent if record.table_key == key)
