@@ -159,26 +159,22 @@ def copy_rows(connection: Any, path: Path) -> float:
 
 def run_import(user: Any, path: Path) -> None:
     """Import the file as a worker does."""
-    from tableapi.imports import jobs, options, queue, steps  # noqa: PLC0415
+    from tableapi.imports import jobs, options, steps  # noqa: PLC0415
     from tableapi.read.context import Caller  # noqa: PLC0415
 
+    import_options = options.ImportOptions(on_error="continue")
     with path.open("rb") as file:
-        job = jobs.start(
-            Caller.of(user), "item", pieces=iter(lambda: file.read(1024 * 1024), b""), size=path.stat().st_size,
-            file_name=path.name, format="csv", import_options=options.ImportOptions(on_error="continue"),
-        )  # fmt: skip
-    while lease := queue.take_next():
-        steps.process(*lease)
-    del job
+        parts = iter(lambda: file.read(1024 * 1024), b"")
+        job = jobs.start(Caller.of(user), "item", import_options, parts, path.name, "text/csv")
+    steps.process(job.pk)
 
 
 def undo_import(user: Any, job: Any) -> None:
-    from tableapi.imports import jobs, queue, steps  # noqa: PLC0415
+    from tableapi.imports import jobs, steps  # noqa: PLC0415
     from tableapi.read.context import Caller  # noqa: PLC0415
 
     jobs.undo(Caller.of(user), "item", job.pk)
-    while lease := queue.take_next():
-        steps.process(*lease)
+    steps.process(job.pk)
 
 
 @contextmanager

@@ -5,9 +5,10 @@ import time
 from celery import shared_task
 
 from system.background import shutdown
+from system.background.task_dispatch import wake_worker
 from tableapi.design import index_builder
 from tableapi.http import idempotency
-from tableapi.imports import jobs, queue, steps
+from tableapi.imports import jobs, steps
 from tableapi.notifications import change_scan, emails
 from tableapi.write import deferred_records
 
@@ -57,12 +58,9 @@ def forget_answers() -> None:
 def run_imports() -> None:
     """Process the imports that are due, in turns. Sent for each import, and scheduled to catch missed ones."""
     deadline = time.monotonic() + IMPORT_BUDGET_S
-    while time.monotonic() < deadline and not shutdown.has_begun():
-        lease = queue.take_next()
-        if lease is None:
-            return
-        steps.process(*lease, deadline=deadline, must_stop=shutdown.has_begun)
-    queue.wake()
+    while steps.process_next(deadline, shutdown.has_begun):
+        if time.monotonic() > deadline or shutdown.has_begun():
+            return wake_worker(jobs.TASK)
 
 
 @shared_task

@@ -22,6 +22,7 @@ class BulkRequest:
     values: dict[str, Any] | None = None
     # Whether to write the other records if one cannot be written.
     continues_on_error: bool = False
+    is_time_limited: bool = True
 
 
 def parse_bulk(body: Any, raw: RawParameters, *, allows_query: bool, allows_values: bool = False) -> BulkRequest:

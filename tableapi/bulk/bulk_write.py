@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 from django.db import DataError, transaction
@@ -49,13 +50,15 @@ RecordWriteFunction = Callable[[WriteRequest, RecordToWrite], str | None]
 
 def create_records(change: WriteRequest, bulk: BulkRequest) -> list[RecordOutcome]:
     writer = _RecordWriter(_with_minimal_output(change), bulk.continues_on_error, _create, CREATED)
+    if not bulk.is_time_limited:
+        writer.deadline = inf
     with transaction.atomic():
         for group in row_insert.group_records(writer.change, bulk.records):
-            for part, ids in row_insert.insert_in_parts(writer.change, group):
-                if ids is not None:
-                    writer.outcomes += [RecordOutcome(sys_id, CREATED) for sys_id in ids]
-                else:
-                    writer.write_each(RecordToWrite(body) for body in part.bodies)
+            ids = row_insert.insert_group(writer.change, group)
+            if ids is not None:
+                writer.outcomes += [RecordOutcome(sys_id, CREATED) for sys_id in ids]
+            else:
+                writer.write_each(RecordToWrite(body) for body in group.bodies)
         return writer.outcomes
 
 

@@ -1,8 +1,7 @@
 """Inserts many records of a bulk request with one statement, with the checks of `create`.
 
-If the statement inserts fewer records than it should, it is rolled back and repeated for each half, so that one error
-does not slow down all. In the end, few records are created one by one to find the error. Records
-that a single statement cannot create are created one by one from the start.
+If the statement inserts fewer records than it should, it is rolled back and the records are created one by one to find
+the error. Records that a single statement cannot create are created one by one from the start.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +23,6 @@ from tableapi.write.create import PreparedRecord
 from tableapi.write.write_request import WriteRequest
 
 MAX_ROWS = 1_000
-# Groups of fewer records are not split.
-MIN_SPLIT_ROWS = 16
 
 
 @dataclass
@@ -78,17 +75,6 @@ def _prepare(change: WriteRequest, body: dict[str, Any]) -> PreparedRecord | Non
     is_plain = all(map(single_statement.has_plain_storage, prepared.values))
     has_errors = bool(prepared.errors or prepared.missing_errors)
     return prepared if is_plain and not has_errors and prepared.sys_id is None else None
-
-
-def insert_in_parts(change: WriteRequest, group: RecordGroup) -> Iterator[tuple[RecordGroup, list[str] | None]]:
-    """Insert the records, and yield the parts with their ids in order, or None for those that were not inserted."""
-    ids = insert_group(change, group)
-    records, middle = group.prepared_records, len(group.bodies) // 2
-    if ids is not None or records is None or len(records) < MIN_SPLIT_ROWS:
-        yield group, ids
-        return
-    for part in (slice(middle), slice(middle, None)):
-        yield from insert_in_parts(change, RecordGroup(group.bodies[part], records[part]))
 
 
 def insert_group(change: WriteRequest, group: RecordGroup) -> list[str] | None:

@@ -1,5 +1,6 @@
 """Creates a record, or updates the one that has the same value in a unique column."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
@@ -32,7 +33,7 @@ def upsert(change: WriteRequest, key: str) -> tuple[WriteResult, bool]:
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
             with transaction.atomic():
-                sys_id = _lock_matching_record(change, column, value)
+                sys_id = lock_by_key(change, column, [value]).get(0)
                 if sys_id is not None:
                     return update.update(change, sys_id, replaces=False), False
                 if change.is_current is not None:
@@ -58,34 +59,33 @@ def _key_column(change: WriteRequest, key: str) -> Column:
     return column
 
 
-def _lock_matching_record(change: WriteRequest, column: Column, value: Any) -> str | None:
-    """Find the readable record with this value, and lock it to keep the value until the update."""
+def lock_by_key(change: WriteRequest, column: Column, values: Sequence[Any]) -> dict[int, str]:
+    """Find the readable records with these values of a unique column, and lock them to keep the values until the
+    update. Returns their ids by the position of the value."""
     view, table = change.context.view, change.table
     product_records.lock_for_change(table)
     column_and_guard = view.column(table, column.name)
     if not view.can_read(table) or column_and_guard is None:
-        return None
+        return {}
     statement = view.cached(
         ("by key", table.name, column.name), lambda: _match_statement(view, table, *column_and_guard)
     )
-    rows = custom_columns.fetch_locked(table, statement, change.context.inputs(key=value))
-    ((sys_id,),) = statement_runner.strip_version(rows, view.catalogue)
-    return None if sys_id is None else str(sys_id)
+    rows = custom_columns.fetch_locked(table, statement, change.context.inputs(keys=list(values)))
+    rows = statement_runner.strip_version(rows, view.catalogue)
+    return {place - 1: sys_id for place, sys_id in rows if sys_id is not None}
 
 
 def _match_statement(view: CallerView, table: Table, column: Column, guard: Decision) -> Statement:
     builder = StatementBuilder()
     alias = TableAlias(builder, table)
     value = predicates.guarded_value(builder, guard, alias, alias.column(column))
-    key = builder.input("key", column.column_type.sql_type)
+    keys = builder.input("keys", f"{column.column_type.sql_type}[]")
     # Compare as the unique index does: in product tables, it is case-sensitive.
     is_exact = table.is_system and not column.is_custom
-    pair = (value, key) if is_exact else (comparison_key(column.compare_as, sql) for sql in (value, key))
+    pair = (value, "k.key") if is_exact else (comparison_key(column.compare_as, sql) for sql in (value, "k.key"))
     where = [" = ".join(pair)] + [f"{value} IS NOT NULL"] * column.is_custom  # lets PostgreSQL use the index
     where += predicates.decision_conditions(builder, view.record_decision(table), alias)
+    source = f"unnest({keys}) WITH ORDINALITY k(key, place) JOIN {alias.join_sql()} ON {' AND '.join(where)}"
     rows = ", ".join(alias.row_aliases())
-    record = (
-        f"SELECT {alias.sys_id()} AS sys_id FROM {alias.from_sql()} WHERE {' AND '.join(where)} "
-        f"LIMIT 1 FOR NO KEY UPDATE OF {rows}"
-    )
-    return versioned_statement(builder, "r.sys_id", record)
+    records = f"SELECT k.place, {alias.sys_id()} AS sys_id FROM {source} ORDER BY sys_id FOR NO KEY UPDATE OF {rows}"
+    return versioned_statement(builder, "r.place, r.sys_id", records)

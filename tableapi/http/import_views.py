@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from rest_framework.request import Request
 
 from system.http import django_request, uploads
@@ -27,25 +27,17 @@ class ImportsView(JsonView):
     def post(self, request: Request, table: str) -> HttpResponse:
         http_request, caller = django_request(request), caller_of(request)
         import_options = options.parse_options(request.query_params)
+        charset = (http_request.content_params or {}).get("charset", "")
+        if charset and not import_options.encoding:
+            import_options = replace(import_options, encoding=options.parse_encoding(charset))
         options.check(caller, table, import_options)  # before the file is received
         if http_request.content_type == "multipart/form-data":
             receive = uploads.receive_upload(http_request, settings.IMPORT_LIMIT)
         else:
             file_name = parse_text(request.query_params, FILE_NAME_PARAMETER)
-            options.format_of(http_request.content_type or "", file_name)
             receive = uploads.receive_file(http_request, file_name, settings.IMPORT_LIMIT)
         with receive as upload:
-            if not import_options.encoding:
-                import_options = replace(import_options, encoding=_declared_encoding(http_request))
-            job = jobs.start(
-                caller,
-                table,
-                pieces=upload.parts(),
-                size=upload.size,
-                file_name=upload.filename,
-                format=options.format_of(upload.declared_type, upload.filename),
-                import_options=import_options,
-            )
+            job = jobs.start(caller, table, import_options, upload.parts(), upload.filename, upload.declared_type)
         return _processed_response(request, job)
 
 
@@ -64,8 +56,7 @@ class ImportRunView(JsonView):
 
     def post(self, request: Request, table: str, entry: str) -> HttpResponse:
         import_options = options.parse_options(request.query_params)
-        job = jobs.run_again(caller_of(request), table, entry, import_options)
-        return _processed_response(request, job)
+        return _processed_response(request, jobs.run_again(caller_of(request), table, entry, import_options))
 
 
 class ImportUndoView(JsonView):
@@ -75,14 +66,9 @@ class ImportUndoView(JsonView):
         return _processed_response(request, jobs.undo(caller_of(request), table, entry))
 
 
-def _declared_encoding(request: HttpRequest) -> str:
-    charset = (request.content_params or {}).get("charset", "")
-    return options.parse_encoding(charset) if charset else ""
-
-
 def _processed_response(request: Request, job: Import) -> HttpResponse:
     jobs.process_now(job)
     state = jobs.entry(job, request.query_params)
-    response = entry_response(state, 202 if jobs.is_active(job) else 200)
+    response = entry_response(state, 202 if job.is_active else 200)
     response["Location"] = own_url(django_request(request), f"{IMPORT_PATH}{job.table}/{job.pk}")
     return response

@@ -1,10 +1,10 @@
-"""Imports files into tables: a file is stored, read in the sandbox, mapped to columns, and written in chunks.
+"""Imports files into tables: a file is stored, read in the sandbox, mapped to columns, and written in pieces.
 
-    received   the request stores the file in pieces (`storage`) and the options (`options`)
-    reading    `parsing` runs `parser` in the sandbox, which guesses encoding, delimiter and types, and stores the
-               rows in compressed pieces of 1,000; `mapping` then matches the header row with columns
+    received   `jobs` stores the file in pieces, and the options (`options`)
+    reading    `reading` runs `parser` in the sandbox, which guesses encoding, delimiter and types, and stores the
+               rows in compressed pieces of 1,000; then it matches the header row with columns
     writing    `writing` writes one piece after another through the bulk endpoints' code, with the caller's rights;
-               `cells` and `references` turn the texts of cells into values
+               `cells` and `references` turn cells into values
     done | failed | cancelled
     undoing    `undo` goes through the pieces backwards → undone
 
@@ -17,9 +17,9 @@ step ends with a commit, and the next one can run in any process:
                         nothing stays, and the step starts from the beginning.
     dry_run             the same steps, but each transaction is rolled back.
 
-Only the holder of the lease (`queue`) may commit a step: the last statement of its transaction renews or ends the
-lease, and fails if another process has taken it or the import was cancelled. A long transaction renews it through
-another connection, which also makes its progress visible.
+While a process runs the steps of an import, it holds an advisory lock. PostgreSQL ends the lock together with the
+transaction if the process is killed, so no lease has to expire. Before a step, its next attempt is scheduled; the last
+statement of the step replaces that, or fails if the import was cancelled.
 
 The caller's account, roles and rules are read again for each piece. What a line cannot do is what a request of that
 person could not do, with the same message.

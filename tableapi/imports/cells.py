@@ -1,4 +1,4 @@
-"""Turns the text of a cell into the value of a request body. Pure.
+"""Turns a cell into the value of a request body. Pure.
 
 What no format here fits stays as it is, so that the write reports it in the words of the API.
 """
@@ -6,32 +6,30 @@ What no format here fits stays as it is, so that the write reports it in the wor
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, tzinfo
-from typing import Any
+from contextlib import suppress
+from datetime import UTC, date, datetime, tzinfo
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from tableapi.catalogue.definitions import Column
 from tableapi.catalogue.display_formats import value_with_label
 from tableapi.values.display_values import parse_display_value
 
-from .parser import MONTH_FIRST
-
+MAX_CACHED_CHARACTERS = 40
 BOOLEANS = {
     **dict.fromkeys(("yes", "y", "true", "t", "1", "x", "on"), True),
     **dict.fromkeys(("no", "n", "false", "f", "0", "off"), False),
 }
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-NUMBER = re.compile(r"([+-]?)([0-9][0-9.,'  \u202f]*)(.*)")
-NUMERIC_DATE = re.compile(r"([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4}|[0-9]{2})(.*)")
-YEAR_FIRST_DATE = re.compile(r"([0-9]{4})[./-]([0-9]{1,2})[./-]([0-9]{1,2})(.*)")
-NAMED_DATE = re.compile(r"([0-9]{1,2})\.? ([A-Za-z]{3})[a-z]*\.?,? ([0-9]{4})(.*)")
-US_NAMED_DATE = re.compile(r"([A-Za-z]{3})[a-z]*\.? ([0-9]{1,2}),? ([0-9]{4})(.*)")
-TIME = re.compile(r"(?:,? +|T)([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.[0-9]+)?)? ?([AaPp])?\.?[Mm]?\.?")
-CENTURY_START, CENTURY_END = 70, 100
+NUMBER_TYPES = ("integer", "decimal", "percent", "duration", "json")
+# Only groups of three digits are separated: "1,5" is not 15.
+GROUPED_NUMBER = r"[+-]?([0-9]+|[0-9]{{1,3}}([{group}' \xa0\u202f][0-9]{{3}})+)([{decimal}][0-9]+)?([eE][+-]?[0-9]+)?"
+NUMBERS = {decimal: re.compile(GROUPED_NUMBER.format(group=group, decimal=decimal)) for decimal, group in (".,", ",.")}
+NUMERIC_DATE = re.compile(r"([0-9]{4}|[0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4}|[0-9]{1,2})")
+NAMED_DATES = ("%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y")
+DATE_AND_TIME = re.compile(r"(.*?)(?:,?[ T]+(\d{1,2}):(\d\d)(?::(\d\d)(?:\.\d+)?)? ?(?:([AaPp])[Mm])?)?")
 
 
-@dataclass(frozen=True)
-class CellFormat:
+class CellFormat(NamedTuple):
     date_order: str
     decimal: str
     zone: tzinfo
@@ -40,84 +38,86 @@ class CellFormat:
 def convert(column: Column, cell: Any, format: CellFormat) -> Any:
     """The value of a cell that is not empty, for a column that refers to no other records."""
     column_type = column.column_type
+    if isinstance(cell, int | float) and not isinstance(cell, bool) and column_type.name not in NUMBER_TYPES:
+        cell = str(cell)  # a workbook stores texts of digits as numbers
     if not isinstance(cell, str):
         return cell
+    return (_convert if len(cell) > MAX_CACHED_CHARACTERS else _cached_convert)(column, cell, format)
+
+
+def _convert(column: Column, cell: str, format: CellFormat) -> Any:
+    column_type = column.column_type
     if column_type.has_choices:
-        return cell if cell in dict(column.choices) else _choice(column, cell)
+        value = value_with_label(cell, [(label, value) for value, label in column.choices])
+        return cell if value is None or cell in dict(column.choices) else value
     if column_type.is_json:
-        try:
+        with suppress(ValueError, RecursionError):
             return json.loads(cell)
-        except (ValueError, RecursionError):
-            return cell
+        return cell
     match column_type.name:
         case "boolean":
             return BOOLEANS.get(cell.casefold(), cell)
         case "date":
-            return _date(cell, replace(format, zone=UTC)) or cell  # the day that is written, even with a time
+            moment = _read_moment(cell, format)
+            return moment.date().isoformat() if moment else cell
         case "datetime":
-            value = _date(cell, format) or cell
-            return _time(value, " 00:00", format) or value
+            moment = _read_moment(cell, format)
+            with suppress(OverflowError):  # the first and last day of the calendar
+                return moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ") if moment else cell
+            return cell
         case "integer" | "decimal" | "percent":
-            return _number(parse_display_value(column, cell), format.decimal)
+            return _read_number(parse_display_value(column, cell), format.decimal)
     return parse_display_value(column, cell)
 
 
-def _choice(column: Column, cell: str) -> str:
-    value = value_with_label(cell, [(label, value) for value, label in column.choices])
-    return cell if value is None else str(value)
+# Few different values occur in many columns.
+_cached_convert = lru_cache(maxsize=10_000)(_convert)
 
 
-def _number(text: Any, decimal: str) -> Any:
+def _read_number(text: Any, decimal: str) -> Any:
     """
-    >>> _number("1.234,50", ","), _number("1,234.50", "."), _number("1 234", "."), _number("12 EUR", ".")
-    ('1234.50', '1234.50', '1234', '12 EUR')
+    >>> _read_number("1.234,50", ","), [_read_number(text, ".") for text in ("1,234.50", "1 234", "1,5")]
+    ('1234.50', ['1234.50', '1234', '1,5'])
     """
-    match = NUMBER.fullmatch(text) if isinstance(text, str) else None
-    if match is None or (match[3] and not re.fullmatch("[eE][+-]?[0-9]+", match[3])):
+    if not isinstance(text, str) or not NUMBERS[decimal].fullmatch(text):
         return text
-    digits = re.sub("[^0-9,.]", "", match[2]).replace("," if decimal == "." else ".", "")
-    return f"{match[1]}{digits.replace(decimal, '.')}{match[3]}"
+    return re.sub("[^0-9,.eE+-]", "", text).replace("," if decimal == "." else ".", "").replace(decimal, ".")
 
 
-def _date(text: str, format: CellFormat) -> str | None:
-    """An ISO date, or an ISO time in UTC; None if the text is neither.
-
-    >>> format = CellFormat("dmy", ".", UTC)
-    >>> [_date(text, format) for text in ("31.12.2024", "1/2/24 3:04 PM", "May 5, 2024", "2024-05-05T10:00Z", "soon")]
-    ['2024-12-31', '2024-02-01 15:04:00', '2024-05-05', None, None]
+def _read_moment(text: str, format: CellFormat) -> datetime | None:
     """
-    if match := YEAR_FIRST_DATE.fullmatch(text):
-        year, month, day, rest = match.groups()
-    elif match := NUMERIC_DATE.fullmatch(text):
-        day, month, year, rest = match.groups()
-        if format.date_order == MONTH_FIRST and "." not in text[:5]:
-            day, month = month, day
-    elif match := NAMED_DATE.fullmatch(text):
-        day, month, year, rest = match.groups()
-    elif match := US_NAMED_DATE.fullmatch(text):
-        month, day, year, rest = match.groups()
-    else:
-        return None
-    if month.isalpha():
-        month = str(MONTHS.index(month.casefold()) + 1 if month.casefold() in MONTHS else 0)
-    if len(year) == 2:
-        year = str((1900 if CENTURY_START <= int(year) < CENTURY_END else 2000) + int(year))
-    date = f"{year}-{int(month):02}-{int(day):02}"
-    return _time(date, rest, format) if rest.strip() else date
-
-
-def _time(date: str, rest: str, format: CellFormat) -> str | None:
-    match = TIME.fullmatch(rest)
+    >>> format = CellFormat("dmy", ".", UTC)
+    >>> [str(_read_moment(text, format)) for text in ("31.12.2024", "1/2/24 3:04 PM", "May 5, 2024", "soon")]
+    ['2024-12-31 00:00:00+00:00', '2024-02-01 15:04:00+00:00', '2024-05-05 00:00:00+00:00', 'None']
+    """
+    match = DATE_AND_TIME.fullmatch(text)
     if match is None:
-        return None  # with a time zone, or no time; the API reads the former
-    hour, minute, second, half = match.groups()
-    if half:
-        hour = str(int(hour) % 12 + (12 if half in "Pp" else 0))
-    try:
-        local = datetime.fromisoformat(f"{date} {int(hour):02}:{minute}:{second or '00'}").replace(tzinfo=format.zone)
-        return local.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
-    except (ValueError, OverflowError):
         return None
+    day, hour, minute, second, half = match.groups()
+    hours = int(hour or 0)
+    if half:
+        hours = hours % 12 + (12 if half in "Pp" else 0)
+    with suppress(ValueError):
+        found = _read_date(day, format.date_order)
+        return datetime(
+            found.year, found.month, found.day, hours, int(minute or 0), int(second or 0), tzinfo=format.zone
+        )
+    return None  # no time, or one with a time zone, which the API reads
+
+
+def _read_date(text: str, order: str) -> date:
+    if match := NUMERIC_DATE.fullmatch(text):
+        first, second, third = map(int, match.groups())
+        if len(match[1]) == len("2024"):
+            return date(first, second, third)
+        if third < 100:
+            third += 1900 if third >= 69 else 2000  # as in POSIX
+        is_month_first = order == "mdy" and "." not in text
+        return date(third, first, second) if is_month_first else date(third, second, first)
+    for pattern in NAMED_DATES:
+        with suppress(ValueError):
+            return datetime.strptime(text.replace(",", "").replace(".", ""), pattern).date()
+    raise ValueError
 
 
 def is_empty(cell: Any) -> bool:
@@ -125,12 +125,14 @@ def is_empty(cell: Any) -> bool:
 
 
 def names_in(column: Column, cell: Any) -> list[str]:
-    """The names of records in a cell: one for a reference, many for a list.
+    """The names of records in a cell: at most one for a reference, many for a list.
 
     >>> [names_in(Column("it", kind, "", "it"), "Ann; Bob, ") for kind in ("reference", "list")]
     [['Ann; Bob, '], ['Ann', 'Bob']]
     """
-    if isinstance(cell, Mapping):  # as responses show references
-        cell = cell.get("value") or cell.get("display_value")
-    items = cell if isinstance(cell, list) else re.split("[;,]", str(cell)) if column.column_type.is_list else [cell]
-    return [name for item in items if (name := (str(item).strip() if column.column_type.is_list else str(item)))]
+    items = [cell]
+    if column.column_type.is_list:
+        items = cell if isinstance(cell, list) else [item.strip() for item in re.split("[;,]", str(cell))]
+    # As responses show references.
+    names = [item.get("value") or item.get("display_value") if isinstance(item, Mapping) else item for item in items]
+    return [str(name) for name in names if not is_empty(name)]

@@ -1,10 +1,9 @@
-"""Parses the parameters of an import, and checks them against the table."""
+"""The options of an import, for the endpoint, the command, the pages and the OpenAPI document, and their checks."""
 
-import codecs
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, field, fields
 from datetime import tzinfo
 from typing import Any
 
@@ -21,22 +20,15 @@ from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller, ReadContext
 from tableapi.write.current_record import create_denied_error
 
-from .parser import DAY_FIRST, ENCODINGS, MONTH_FIRST, UNICODE_ENCODINGS
-
 CREATE_MODE, UPDATE_MODE, UPSERT_MODE = "create", "update", "upsert"
 FORMATS = {
     "text/csv": "csv",
-    "application/csv": "csv",
     "text/tab-separated-values": "csv",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
     "application/x-ndjson": "jsonl",
     "application/jsonl": "jsonl",
-    "application/json-lines": "jsonl",
 }
 FORMATS_BY_SUFFIX = {"csv": "csv", "tsv": "csv", "txt": "csv", "xlsx": "xlsx", "jsonl": "jsonl", "ndjson": "jsonl"}
-ALLOWED_ENCODINGS = frozenset(
-    codecs.lookup(name).name for name in ("utf-8", "ascii", "latin-1", *UNICODE_ENCODINGS, *ENCODINGS)
-)
 MAX_MAPPED_NAMES = 1_000
 
 
@@ -50,61 +42,7 @@ def format_of(declared_type: str, file_name: str) -> str:
     return format
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImportOptions:
-    mode: str = CREATE_MODE
-    key: str = ""
-    on_error: str = "stop"
-    dry_run: bool = False
-    # The column of each name in the header row, or None to leave it out; None if the client sent no mapping.
-    mapping: Mapping[str, str | None] | None = None
-    delimiter: str = ""
-    encoding: str = ""
-    sheet: str = ""
-    date_order: str = ""
-    decimal: str = ""
-    time_zone: str = ""
-    clear_empty: bool = False
-    is_import: bool = False
-
-    @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> "ImportOptions":
-        return cls(**{field.name: stored[field.name] for field in fields(cls) if field.name in stored})
-
-    @property
-    def is_atomic(self) -> bool:
-        return self.on_error == "stop"
-
-    @property
-    def reading(self) -> tuple[str, ...]:
-        """The options that decide how the file is read."""
-        return (self.delimiter, self.encoding, self.sheet, self.date_order, self.decimal)
-
-    def zone(self, caller: Caller) -> tzinfo:
-        return time_zones.zone_of(self.time_zone) if self.time_zone else caller.time_zone
-
-
-def parse_options(raw: RawParameters) -> ImportOptions:
-    return ImportOptions(
-        mode=parse_choice(raw, "mode", ("", CREATE_MODE, UPDATE_MODE, UPSERT_MODE)) or CREATE_MODE,
-        key=parse_text(raw, "key"),
-        on_error=parse_choice(raw, "on_error", ("", "stop", "continue")) or "stop",
-        dry_run=parse_switch(raw, "dry_run"),
-        mapping=_parse_mapping(parse_text(raw, "mapping")),
-        delimiter=_parse_delimiter(parse_text(raw, "delimiter")),
-        encoding=parse_encoding(parse_text(raw, "encoding")),
-        sheet=parse_text(raw, "sheet")[:255],
-        date_order=parse_choice(raw, "date_order", ("", DAY_FIRST, MONTH_FIRST)),
-        decimal=parse_choice(raw, "decimal", ("", ".", ",")),
-        time_zone=_parse_time_zone(parse_text(raw, "time_zone")),
-        clear_empty=parse_switch(raw, "clear_empty"),
-        is_import=parse_switch(raw, IMPORT),
-    )
-
-
-def _parse_mapping(text: str) -> dict[str, str | None] | None:
-    if not text:
-        return None
+def _parse_mapping(text: str) -> dict[str, str | None]:
     mapping: Any = None
     with suppress(ValueError, RecursionError):
         mapping = json.loads(text)
@@ -123,45 +61,111 @@ def _parse_delimiter(text: str) -> str:
 
 
 def parse_encoding(name: str) -> str:
-    with suppress(LookupError):
-        if not name or codecs.lookup(name).name in ALLOWED_ENCODINGS:
-            return name and codecs.lookup(name).name
-    raise InvalidParameter("encoding must be a text encoding such as utf-8 or cp1252.", field="encoding")
+    try:
+        bytes(4).decode(name)
+    except (LookupError, ValueError):
+        message = "encoding must be a text encoding such as utf-8 or cp1252."
+        raise InvalidParameter(message, field="encoding") from None
+    return name
 
 
 def _parse_time_zone(name: str) -> str:
     try:
-        if name:
-            time_zones.check_name(name)
+        time_zones.check_name(name)
     except ValidationError as error:
         raise InvalidParameter(error.messages[0], field="time_zone") from None
     return name
 
 
+def _option(
+    description: str, default: Any = "", choices: tuple[str, ...] = (), parse: Callable[[str], Any] = str
+) -> Any:
+    return field(default=default, metadata={"description": description, "choices": choices, "parse": parse})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportOptions:
+    """A row for each option, with the name of its parameter. Booleans are switches."""
+
+    mode: str = _option(
+        "Whether to create records, to update those with the same value in the column `key`, or both.",
+        CREATE_MODE,
+        (CREATE_MODE, UPDATE_MODE, UPSERT_MODE),
+    )
+    key: str = _option("The unique column that identifies records. Updates also accept `sys_id`.")
+    on_error: str = _option(
+        "`stop` writes nothing if a line has an error. `continue` writes the other lines.", "stop", ("stop", "continue")
+    )
+    dry_run: bool = _option("`1` checks all lines and writes nothing.", False)
+    mapping: Mapping[str, str | None] | None = _option(
+        "A JSON object of names in the header row and columns. `null` leaves a name out. It is remembered.",
+        None,
+        parse=_parse_mapping,
+    )
+    delimiter: str = _option(
+        "The character between values, or `tab`. If omitted, it is guessed.", parse=_parse_delimiter
+    )
+    encoding: str = _option(
+        "The encoding of the text, such as `utf-8`. If omitted, it is guessed.", parse=parse_encoding
+    )
+    sheet: str = _option("The name of the sheet. If omitted, the first one is read.")
+    date_order: str = _option(
+        "Whether `1/2/2024` starts with the day or the month. If omitted, it is guessed.", choices=("dmy", "mdy")
+    )
+    decimal: str = _option("The decimal sign. If omitted, it is guessed.", choices=(".", ","))
+    time_zone: str = _option(
+        "The time zone of times without one. If omitted, that of the user.", parse=_parse_time_zone
+    )
+    clear_empty: bool = _option("`1` removes the values of empty cells.", False)
+    sysparm_import: bool = _option(
+        "`1` lets an administrator keep IDs, numbers, and creation and update data. Designed tables only.", False
+    )
+
+    @property
+    def reading(self) -> dict[str, str]:
+        """The options that decide how the file is read."""
+        return {name: getattr(self, name) for name in ("delimiter", "encoding", "sheet", "date_order", "decimal")}
+
+
+def zone_of(options: ImportOptions, caller: Caller) -> tzinfo:
+    return time_zones.zone_of(options.time_zone) if options.time_zone else caller.time_zone
+
+
+def parse_options(raw: RawParameters) -> ImportOptions:
+    return ImportOptions(**{option.name: _parse(raw, option) for option in fields(ImportOptions)})
+
+
+def _parse(raw: RawParameters, option: Field[Any]) -> Any:
+    if option.default is False:
+        return parse_switch(raw, option.name)
+    if choices := option.metadata["choices"]:
+        return parse_choice(raw, option.name, ("", *choices)) or option.default
+    text = parse_text(raw, option.name)
+    return option.metadata["parse"](text) if text else option.default
+
+
 @on_current_catalogue
-def check(catalogue: Catalogue, caller: Caller, table_name: str, options: ImportOptions) -> bool:
-    """Raise the error of a write for callers who can write no record of the table in this mode. Returns whether it is a
-    product table."""
+def check(catalogue: Catalogue, caller: Caller, table_name: str, options: ImportOptions) -> None:
+    """Raise the error of a write for callers who can write no record of the table in this mode."""
     context = caller.context(catalogue)
     table = context.view.open_table(table_name)
     permissions = context.view.permissions
     if table_name in CATALOGUE_TABLES:
         raise InvalidParameter("Tables, columns, views and rules cannot be imported.", field="table")
-    if options.is_import and not permissions.is_admin:
+    if options.sysparm_import and not permissions.is_admin:
         raise AccessDenied("Only administrators can import records.", field=IMPORT)
-    if options.is_import and table.is_system:
+    if options.sysparm_import and table.is_system:
         raise InvalidParameter("Only records of designed tables can be imported.", field=IMPORT)
     if options.mode != UPDATE_MODE and permissions.record_decision(CREATE, table) == NEVER:
         raise create_denied_error(context, table)
-    if options.mode != CREATE_MODE and permissions.record_decision(WRITE, table) == NEVER:
-        raise AccessDenied("You are not allowed to update records of this table.")
     if options.mode != CREATE_MODE:
+        if permissions.record_decision(WRITE, table) == NEVER:
+            raise AccessDenied("You are not allowed to update records of this table.")
         if not context.view.can_read(table):
             raise NotFound("There is no such table.", code="table_not_found")
         key_column(context, table, options)
     for name in filter(None, (options.mapping or {}).values()):
         visible_column(context, table, name)
-    return table.is_system
 
 
 def visible_column(context: ReadContext, table: Table, name: str) -> Column:
@@ -176,7 +180,7 @@ def visible_column(context: ReadContext, table: Table, name: str) -> Column:
 def key_column(context: ReadContext, table: Table, options: ImportOptions) -> Column:
     """The column that identifies a record. An upsert needs one that can be written, an update only one to read."""
     column = table.columns.get(options.key)
-    if not options.key or column is None or context.view.column(table, options.key) is None:
+    if column is None or context.view.column(table, options.key) is None:
         raise InvalidParameter("key must be the name of a unique column that you can read.", field="key")
     is_identifying = column.is_unique or column.name == "sys_id"
     if not is_identifying or (options.mode == UPSERT_MODE and table.is_server_managed(column)):

@@ -20,12 +20,10 @@ from typing import IO, Any
 IS_STREAMING = True
 BATCH_ROWS = 1_000
 BATCH_CHARACTERS = 4_000_000
-SAMPLE_ROWS = 1_000
 SAMPLE_BYTES = 256 * 1024
 MAX_ROWS = 2_000_000
 MAX_COLUMNS = 1_000
 MAX_CELL_CHARACTERS = 1_000_000
-MAX_ARCHIVE_ENTRIES = 2_000
 MAX_ARCHIVE_BYTES = 2 * 1024**3
 MAX_ARCHIVE_RATIO = 200
 MIN_RATIO_BYTES = 10 * 1024 * 1024
@@ -34,8 +32,8 @@ ENCODINGS = ("cp1252", "cp1250", "cp1251", "iso8859_2", "cp1253", "cp1254", "cp9
 BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 UNICODE_ENCODINGS = ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be")
 DELIMITERS = ",;\t|"
-DAY_FIRST, MONTH_FIRST = "dmy", "mdy"
-DATE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})\b")
+MONTH_FIRST_DATE = re.compile(r"\d{1,2}[/-](1[3-9]|2\d|3[01])[/-]\d{2,4}\b")
+DECIMAL_COMMA = re.compile(r"[^,]*,(\d{1,2}|\d{4,})%?")
 DATE_TEXT = r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-](?:\d{4}|\d{2})|\d{1,2} [A-Z][a-z]+ \d{4}"
 TYPES = (
     ("whole number", re.compile(r"[+-]?\d{1,18}")),
@@ -69,17 +67,17 @@ def prepare(arguments: list[str]) -> Callable[[IO[bytes]], Iterator[bytes]]:
 
 
 def parse(format: str, file: IO[bytes], options: dict[str, Any]) -> Iterator[bytes]:
-    description: dict[str, Any] = {"format": format, "header": [], "line_count": 0}
-    sample: list[list[Any]] = []
+    description: dict[str, Any] = {"header": [], "line_count": 0}
+    sample: list[Row] = []
     try:
         rows = READERS[format](file, options, description)
         for batch in _batches(rows if format == "jsonl" else _below_header(rows, description)):
             description["line_count"] += len(batch)
-            sample += [cells for _, cells in batch if isinstance(cells, list)][: SAMPLE_ROWS - len(sample)]
+            sample = sample or batch
             yield zlib.compress(json.dumps(batch, ensure_ascii=False).encode(), 1)
         if not description["header"]:
             raise Unreadable("The file has no header row.")
-        description |= _guesses(sample, len(description["header"]), options)
+        description |= _guesses([cells for _, cells in sample if isinstance(cells, list)], description, options)
     except Unreadable as error:
         description = {"error": str(error)}
     except UnicodeError:
@@ -92,11 +90,10 @@ def parse(format: str, file: IO[bytes], options: dict[str, Any]) -> Iterator[byt
 
 
 def read_csv(file: IO[bytes], options: dict[str, Any], description: dict[str, Any]) -> Iterator[Row]:
-    text = _open_text(file, options, description)
-    sample = text.read(SAMPLE_BYTES)
-    description["delimiter"] = options["delimiter"] or detect_delimiter(sample)
-    text.seek(0)
     csv.field_size_limit(MAX_CELL_CHARACTERS)
+    text = _open_text(file, options, description)
+    description["delimiter"] = options["delimiter"] or detect_delimiter(text.read(SAMPLE_BYTES))
+    text.seek(0)
     reader = csv.reader(text, delimiter=description["delimiter"])
     line = 1
     try:
@@ -124,12 +121,10 @@ def read_json_lines(file: IO[bytes], options: dict[str, Any], description: dict[
             continue
         for name in record:
             positions.setdefault(name.strip(), len(positions))
-        if len(positions) > MAX_COLUMNS:
-            raise Unreadable(f"The file has more than {MAX_COLUMNS:,} columns.")
+        _set_header(description, list(positions))
         cells: list[Any] = [None] * len(positions)
         for name, value in record.items():
             cells[positions[name.strip()]] = value
-        description["header"] = list(positions)
         yield line, cells
 
 
@@ -157,25 +152,23 @@ READERS: dict[str, Callable[[IO[bytes], dict[str, Any], dict[str, Any]], Iterato
 def format_cell(value: Any) -> Any:
     """
     >>> format_cell(2.0), format_cell(True), format_cell(datetime.datetime(2024, 5, 1)), format_cell(None)
-    ('2', True, '2024-05-01', '')
+    (2, True, '2024-05-01', '')
     """
-    if value is None or isinstance(value, bool):
-        return "" if value is None else value
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
+    if value is None:
+        return ""
+    if isinstance(value, int | float):
+        return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value
     if isinstance(value, datetime.datetime):
         return value.date().isoformat() if value.time() == datetime.time() else value.isoformat(" ", "seconds")
-    return str(value)[:MAX_CELL_CHARACTERS]
+    return str(value)
 
 
 def check_archive(file: IO[bytes]) -> None:
     """Refuse archives that unpack to too much. `zipfile` reads at most the declared size of an entry."""
     compressed_size = file.seek(0, io.SEEK_END)
     with zipfile.ZipFile(file) as archive:
-        entries = archive.infolist()
-    size = sum(entry.file_size for entry in entries)
-    is_suspicious = size > max(MIN_RATIO_BYTES, compressed_size * MAX_ARCHIVE_RATIO)
-    if len(entries) > MAX_ARCHIVE_ENTRIES or size > MAX_ARCHIVE_BYTES or is_suspicious:
+        size = sum(entry.file_size for entry in archive.infolist())
+    if size > min(MAX_ARCHIVE_BYTES, max(MIN_RATIO_BYTES, compressed_size * MAX_ARCHIVE_RATIO)):
         raise Unreadable("The workbook unpacks to too much data.")
 
 
@@ -197,29 +190,20 @@ def detect_encoding(file: IO[bytes]) -> str:
     except UnicodeDecodeError:
         lines = b"\n".join([line for line in sample.split(b"\n") if not line.isascii()])[: SAMPLE_BYTES // 4]
     matches = list(sys.modules["charset_normalizer"].from_bytes(lines, cp_isolation=list(ENCODINGS)))
-    names: set[str] = set()
-    for match in matches:
-        if (match.chaos, match.coherence) == (matches[0].chaos, matches[0].coherence):
-            names |= {match.encoding, *match.could_be_from_charset}
+    best = [match for match in matches if match.chaos == matches[0].chaos and match.coherence == matches[0].coherence]
+    names = {name for match in best for name in match.could_be_from_charset}
     return next((name for name in ENCODINGS if name in names), ENCODINGS[0])
 
 
 def detect_delimiter(sample: str) -> str:
-    """The delimiter that splits the first lines into the most columns of the same number.
+    """The delimiter that splits the first line into the most values.
 
-    >>> detect_delimiter("a;b;c\\n1,5;2;3\\n"), detect_delimiter("one\\ntwo\\n")
+    >>> detect_delimiter('\\na;"b, c";d\\n1,5;2;3\\n'), detect_delimiter("one\\ntwo\\n")
     (';', ',')
     """
-    lines = sample[: sample.rfind("\n") + 1] or sample
 
     def column_count(delimiter: str) -> int:
-        rows = [
-            row
-            for row, _ in zip(csv.reader(io.StringIO(lines, newline=""), delimiter=delimiter), range(20), strict=False)
-            if row
-        ]
-        counts = [len(row) for row in rows]
-        return counts[0] if counts and counts.count(counts[0]) > len(counts) / 2 else 1
+        return len(next(csv.reader(io.StringIO(sample.lstrip("\r\n"), newline=""), delimiter=delimiter), []))
 
     return max(DELIMITERS, key=column_count)
 
@@ -240,16 +224,23 @@ def _below_header(rows: Iterable[Row], description: dict[str, Any]) -> Iterator[
         if not any(cell != "" for cell in cells):
             continue
         if header is None:
-            header = description["header"] = [str(cell).strip() for cell in cells]
+            header = [str(cell).strip() for cell in cells]
+            _set_header(description, header)
             names = [name.casefold() for name in header if name]
             if len(set(names)) < len(names):
                 raise Unreadable("The header row contains a name more than once.")
-            if len(header) > MAX_COLUMNS:
-                raise Unreadable(f"The file has more than {MAX_COLUMNS:,} columns.")
         elif len(cells) > len(header):
             yield line, "The line has more values than the header row has names."
         else:
             yield line, cells
+
+
+def _set_header(description: dict[str, Any], header: list[str]) -> None:
+    if len(header) > MAX_COLUMNS:
+        raise Unreadable(f"The file has more than {MAX_COLUMNS:,} columns.")
+    if "\0" in "".join(header):
+        raise Unreadable("The header row contains a character that cannot be stored.")
+    description["header"] = header
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -267,24 +258,22 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
         yield batch
 
 
-def _guesses(sample: list[list[Any]], column_count: int, options: dict[str, Any]) -> dict[str, Any]:
+def _guesses(sample: list[list[Any]], description: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     """Guess the types of the columns, the order of day and month, and the decimal sign."""
-    types = []
-    day_first_count = month_first_count = comma_count = point_count = 0
-    for position in range(column_count):
-        cells = [row[position] for row in sample if position < len(row) and row[position] not in ("", None)]
-        texts = [str(cell).strip() for cell in cells]
-        types.append(next((name for name, pattern in TYPES if texts and all(map(pattern.fullmatch, texts))), "text"))
-        for match in filter(None, map(DATE.match, texts)):
-            day_first_count += int(match[1]) > 12 or match[2] != "/"
-            month_first_count += int(match[3]) > 12
-        if types[-1] == "number":
-            comma_count += sum(bool(re.search(r"\.\d{3},|^[^.]*,(\d{1,2}|\d{4,})%?$", text)) for text in texts)
-            point_count += sum("." in text for text in texts)
+    columns = [
+        [str(row[position]).strip() for row in sample if position < len(row) and row[position] not in ("", None)]
+        for position in range(len(description["header"]))
+    ]
+    types = [
+        next((name for name, pattern in TYPES if texts and all(map(pattern.fullmatch, texts))), "text")
+        for texts in columns
+    ]
+    numbers = [text for texts, name in zip(columns, types, strict=True) if name == "number" for text in texts]
+    has_month_first = any(MONTH_FIRST_DATE.match(text) for texts in columns for text in texts)
     return {
         "types": types,
-        "date_order": options["date_order"] or (MONTH_FIRST if month_first_count > day_first_count else DAY_FIRST),
-        "decimal": options["decimal"] or ("," if comma_count > 0 and comma_count >= point_count else "."),
+        "date_order": options["date_order"] or ("mdy" if has_month_first else "dmy"),
+        "decimal": options["decimal"] or ("," if any(map(DECIMAL_COMMA.fullmatch, numbers)) else "."),
     }
 
 

@@ -1,116 +1,126 @@
 """Takes an import from step to step, in a request, the worker or a command; see the package for the steps."""
 
-import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import closing, contextmanager, suppress
+from datetime import timedelta
 from functools import partial
 from math import inf
-from uuid import UUID
+from typing import Any
 
 import structlog
-from django.db import DatabaseError, InterfaceError, transaction
+from django.db import DatabaseError, InterfaceError, connections, transaction
+from django.db.models import DateTimeField, F, Func
+from django.db.models.functions import Now
 
 from accounts.models import User
 from accounts.roles import ADMIN
-from system.error_details import describe_safely, sqlstate_of
+from system.error_details import describe_safely
 from system.errors import AccessDenied, BadRequest, ServiceError
+from system.plain_sql import fetch_rows
 from system.records import acting_user
-from tableapi.models.imports import Import, ImportPiece
+from tableapi.models.imports import Import, ImportMapping, ImportPiece
 from tableapi.query.parameters import OutputOptions
 from tableapi.read.context import Caller
 from tableapi.write.table_write import write
 from tableapi.write.write_request import WriteInput
 
-from . import mapping, options, parsing, queue, storage, undo, writing
+from . import options, reading, undo, writing
 from .cells import CellFormat
 from .options import ImportOptions
-from .queue import Heartbeat, LeaseLost, State
-from .references import ReferenceCache
-from .rows import RowWriter
-from .storage import Kind
-from .writing import RowsResult
+from .writing import CREATED, UPDATED, FileLayout, RowsResult
 
 logger = structlog.get_logger(__name__)
+State, Kind = Import.State, ImportPiece.Kind
 
 MAX_ATOMIC_LINES = 100_000
 # The lines whose errors are stored; the others are only counted.
 MAX_STORED_ERRORS = 1_000
 # What a request writes itself; the worker writes longer files.
-MAX_LINES_IN_REQUEST = 1_000
-# No fault of the file: connection lost, out of space or memory, server shutting down, lock timeout, deadlock.
-TEMPORARY_SQLSTATES = ("08", "53", "57P", "55P03", "40P01", "40001")
+MAX_LINES_IN_REQUEST = 200
+MAX_ATTEMPTS = 8
+FIRST_PAUSE_S = 5.0
+CLOCK = Func(function="clock_timestamp", output_field=DateTimeField())
+# What reading the file finds out.
+READ_COLUMNS = ("description", "mapping", "line_count", "piece_count")
+LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
+UNLOCK = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
+SHOW_PROGRESS = (
+    "UPDATE public.tableapi_import SET counts = counts || jsonb_build_object('processed', %s::integer) WHERE id = %s"
+)
 
 
-@dataclass(frozen=True)
-class Run:
-    """What the steps of one process share."""
-
-    cache: ReferenceCache
-    heartbeat: Heartbeat
+class Cancelled(Exception):
+    """The import was cancelled during the step. What the step wrote is rolled back."""
 
 
-Step = Callable[[Import, Run], None]
+def process_next(deadline: float, must_stop: Callable[[], bool]) -> bool:
+    """Process the import that waits longest, so that imports take turns. Returns whether one is due."""
+    due = Import.objects.filter(state__in=Import.ACTIVE_STATES, next_at__lte=CLOCK).order_by("next_at")
+    return any(process(pk, deadline=deadline, must_stop=must_stop) for pk in list(due.values_list("pk", flat=True)))
 
 
 def process(
-    import_id: str,
-    token: UUID,
-    *,
-    deadline: float = inf,
-    in_request: bool = False,
-    must_stop: Callable[[], bool] = lambda: False,
-    on_progress: Callable[[Import], None] = lambda job: None,
-) -> None:
-    """Run the steps of a leased import until it is finished, has to wait, or the deadline is over."""
-    cache = ReferenceCache()
-    with suppress(LeaseLost):  # also raised once it is finished
-        while True:
-            job = queue.leased(import_id, token)
-            if job.attempt > queue.MAX_ATTEMPTS:
-                return _fail(job, ServiceError("Every attempt was interrupted.", code="interrupted"))
-            is_long = in_request and job.state != State.READING and job.line_count > MAX_LINES_IN_REQUEST
-            if time.monotonic() > deadline or is_long or must_stop():
-                return queue.release(job)
-            heartbeat = Heartbeat(job, on_progress)
-            if not _run_step(job, Run(cache, heartbeat)):
-                return None
+    import_id: str, *, deadline: float = inf, in_request: bool = False, must_stop: Callable[[], bool] = lambda: False
+) -> bool:
+    """Run steps until the import is finished, has to wait, or the deadline is over. Returns False if another process
+    runs its steps."""
+    with _lock(import_id) as is_locked:
+        while is_locked:
+            job = Import.objects.filter(pk=import_id, state__in=Import.ACTIVE_STATES).first()
+            is_long = in_request and job is not None and job.line_count > MAX_LINES_IN_REQUEST
+            if job is None or is_long or time.monotonic() > deadline or must_stop() or not _run_step(job):
+                break
+    return is_locked
 
 
-def _run_step(job: Import, run: Run) -> bool:
+@contextmanager
+def _lock(import_id: str) -> Iterator[bool]:
+    """Let only this process run the steps. PostgreSQL ends the lock with the connection, also of a killed process."""
+    ((is_locked,),) = fetch_rows(LOCK, [import_id])
     try:
-        STEPS[job.state](job, run)
-    except LeaseLost:
-        raise
-    except (DatabaseError, InterfaceError, OSError) as error:
-        is_temporary = isinstance(error, InterfaceError | OSError) or sqlstate_of(error).startswith(TEMPORARY_SQLSTATES)
-        _retry(job, error, is_temporary=is_temporary)
+        yield is_locked
+    finally:
+        if is_locked:
+            with suppress(DatabaseError, InterfaceError):  # the connection is lost, and with it the lock
+                fetch_rows(UNLOCK, [import_id])
+
+
+def _run_step(job: Import) -> bool:
+    """Run the next step. If it does not come to its end, it is repeated after a pause that doubles each time."""
+    pause = timedelta(seconds=FIRST_PAUSE_S * 2**job.attempt)
+    Import.objects.filter(pk=job.pk).update(attempt=F("attempt") + 1, next_at=CLOCK + pause)
+    try:
+        if job.attempt >= MAX_ATTEMPTS:
+            raise ServiceError("Every attempt was interrupted.", code="interrupted")
+        STEPS[job.state](job)
+        return True
+    except Cancelled:
+        return False
     except Exception as error:
         if isinstance(error, ServiceError) and error.status < 500:
-            _fail(job, error)
+            with suppress(Cancelled):
+                _fail(job, error)
         else:
-            _retry(job, error, is_temporary=False)
-    except BaseException:
-        with suppress(LeaseLost, DatabaseError, InterfaceError):  # the process ends; another one can continue now
-            queue.release(job)
-        raise
-    else:
-        return True
-    return False
+            details = describe_safely(error)
+            logger.warning("import_step_failed", job=job.pk, state=job.state, attempt=job.attempt, **details)
+        return False
 
 
-def _retry(job: Import, error: Exception, *, is_temporary: bool) -> None:
-    logger.warning("import_step_failed", job=job.pk, state=job.state, attempt=job.attempt, **describe_safely(error))
-    if is_temporary or job.attempt < queue.MAX_ATTEMPTS:
-        return queue.postpone(job, counts_attempt=not is_temporary)
-    message = error.message if isinstance(error, ServiceError) else f"Internal error: {type(error).__name__}."
-    return _fail(job, ServiceError(message, code="internal"))
+def _save(job: Import, **columns: Any) -> None:
+    """Store the result of a step, as its last statement; the next step is due."""
+    columns = {"attempt": 0, "next_at": CLOCK} | columns
+    if not Import.objects.filter(pk=job.pk, state=job.state).update(**columns):
+        raise Cancelled
+
+
+def _finish(job: Import, state: str, **columns: Any) -> None:
+    _save(job, state=state, finished_at=Now(), **columns)
 
 
 def _fail(job: Import, error: ServiceError) -> None:
-    columns = {name: getattr(job, name) for name in ("description", "mapping", "line_count", "piece_count")}
-    queue.finish(job, State.FAILED, error=error.as_items(), **columns)
+    columns = {name: getattr(job, name) for name in READ_COLUMNS}
+    _finish(job, State.FAILED, error=error.as_items(), **columns)
 
 
 @contextmanager
@@ -127,114 +137,93 @@ def _acting_caller(job: Import) -> Iterator[Caller]:
         yield Caller.of(user)
 
 
-def _read(job: Import, _: Run) -> None:
-    import_options = ImportOptions.of(job.options)
+def _read(job: Import) -> None:
+    import_options = ImportOptions(**job.options)
     if not job.piece_count:
-        parsing.read_file(job, import_options)
+        reading.read_file(job, import_options)
     with _acting_caller(job) as caller:
-        job.mapping = mapping.map_header(caller, job, import_options)
-    if import_options.is_atomic and not import_options.dry_run and job.line_count > MAX_ATOMIC_LINES:
+        reading.map_header(caller, job, import_options)
+    if import_options.on_error == "stop" and not import_options.dry_run and job.line_count > MAX_ATOMIC_LINES:
         message = f"At most {MAX_ATOMIC_LINES:,} lines can be written all or nothing. Send on_error=continue."
         raise BadRequest(message, code="too_many_lines", field="on_error")
     with transaction.atomic():
-        mapping.remember(job, import_options)
-        columns = {name: getattr(job, name) for name in ("description", "mapping", "line_count", "piece_count")}
-        queue.record(job, state=State.WRITING, counts={}, next_piece=0, **columns)
+        if mapping := import_options.mapping:
+            ImportMapping.objects.update_or_create(user=job.user, table=job.table, defaults={"mapping": dict(mapping)})
+        columns = {name: getattr(job, name) for name in READ_COLUMNS}
+        _save(job, state=State.WRITING, counts={}, next_piece=0, **columns)
 
 
-def _write(job: Import, run: Run) -> None:
-    import_options = ImportOptions.of(job.options)
-    is_short = job.line_count <= MAX_ATOMIC_LINES
-    if is_short and (import_options.is_atomic or import_options.dry_run):
-        _write_all(job, import_options, run)
-    else:
-        _write_next_piece(job, import_options, run)
-
-
-def _write_all(job: Import, import_options: ImportOptions, run: Run) -> None:
-    """Write all pieces in one transaction, which is rolled back if a line has an error."""
-    total = RowsResult()
-    job.counts = {}
+def _write(job: Import) -> None:
+    """Write the next piece or, if the import is all or nothing, all pieces. A dry run is rolled back."""
+    import_options = ImportOptions(**job.options)
+    writes_all = job.line_count <= MAX_ATOMIC_LINES and (import_options.on_error == "stop" or import_options.dry_run)
+    numbers = range(job.piece_count) if writes_all else range(job.next_piece, min(job.next_piece + 1, job.piece_count))
+    job.counts = {} if writes_all else job.counts
+    errors: list[Any] = []
     with transaction.atomic():
-        for number in range(job.piece_count):
-            total.add(_write_piece(job, import_options, run, number))
-            storage.add_entries(job, Kind.UNDO, number, total.undo)
-            total.undo.clear()
-            if len(total.errors) >= MAX_STORED_ERRORS and not import_options.dry_run:
-                break
-        stays = not import_options.dry_run and (not total.errors or not import_options.is_atomic)
-        if stays:
-            _finish_writing(job, total.errors, 0)
-        else:
-            transaction.set_rollback(True)
-    if stays:
-        return
-    with transaction.atomic():
-        if not import_options.dry_run:
-            job.counts |= dict.fromkeys(("created", "updated", "unchanged"), 0)
-            error = BadRequest("Lines have errors, so nothing was written.", code="invalid_lines")
-            storage.add_entries(job, Kind.ERRORS, 0, total.errors[:MAX_STORED_ERRORS])
-            return queue.finish(job, State.FAILED, counts=job.counts, error=error.as_items())
-        _finish_writing(job, total.errors, 0)
-
-
-def _write_next_piece(job: Import, import_options: ImportOptions, run: Run) -> None:
-    number = job.next_piece
-    with transaction.atomic():
-        stored_errors = job.counts.get("failed", 0)
         with transaction.atomic():
-            part = _write_piece(job, import_options, run, number)
-            transaction.set_rollback(import_options.dry_run)
-        if not import_options.dry_run:
-            storage.add_entries(job, Kind.UNDO, number, part.undo)
-        errors = part.errors[: max(MAX_STORED_ERRORS - stored_errors, 0)]
-        if number + 1 >= job.piece_count:
-            return _finish_writing(job, errors, number)
-        storage.add_entries(job, Kind.ERRORS, number, errors)
-        queue.record(job, next_piece=number + 1, counts=job.counts)
+            for number in numbers:
+                stored_count = job.counts.get("failed", 0)
+                part = _write_piece(job, import_options, number)
+                errors += part.errors[: max(MAX_STORED_ERRORS - stored_count, 0)]
+                job.add_entries(Kind.UNDO, number, part.undo)
+                if writes_all:
+                    _show_progress(job)
+            is_refused = import_options.on_error == "stop" and bool(errors) and not import_options.dry_run
+            transaction.set_rollback(is_refused or import_options.dry_run)
+        job.add_entries(Kind.ERRORS, numbers.start, errors)
+        if is_refused:
+            job.counts |= dict.fromkeys((CREATED, UPDATED, "unchanged"), 0)
+            error = BadRequest("Lines have errors, so nothing was written.", code="invalid_lines")
+            _finish(job, State.FAILED, counts=job.counts, error=error.as_items())
+        elif numbers.stop < job.piece_count:
+            _save(job, next_piece=numbers.stop, counts=job.counts)
+        else:
+            if job.pieces(Kind.UNDO).exists():  # it cannot run again
+                ImportPiece.objects.filter(of_import=job, kind__in=(Kind.FILE, Kind.ROWS))._raw_delete("default")
+            _finish(job, State.DONE, counts=job.counts)
 
 
-def _finish_writing(job: Import, errors: list[tuple[int, list[dict[str, object]]]], number: int) -> None:
-    storage.add_entries(job, Kind.ERRORS, number, errors[:MAX_STORED_ERRORS])
-    if not ImportOptions.of(job.options).dry_run and (job.counts.get("created") or job.counts.get("updated")):
-        storage.delete_pieces(job, Kind.FILE, Kind.ROWS)
-    queue.finish(job, State.DONE, counts=job.counts, next_piece=job.piece_count)
-
-
-def _write_piece(job: Import, import_options: ImportOptions, run: Run, number: int) -> RowsResult:
-    result = RowsResult()
-    lines = storage.read_entries(job, Kind.ROWS, number)
+def _write_piece(job: Import, import_options: ImportOptions, number: int) -> RowsResult:
+    lines = job.entries(Kind.ROWS, number)
     with _acting_caller(job) as caller:
-        is_product_table = options.check(caller, job.table, import_options)
-        cell_format = CellFormat(job.description["date_order"], job.description["decimal"], import_options.zone(caller))
-        names = [job.mapping.get(name) for name in job.description["header"]]
-        writer = RowWriter(import_options, names, cell_format, run.cache)
-        change = WriteInput({}, OutputOptions(), is_import=import_options.is_import)
-        for group in writing.groups_of(lines, is_product_table):
-            part = write(caller, job.table, change, partial(writing.write_lines, writer=writer, lines=group))
-            result.add(part)
-            job.counts = {name: job.counts.get(name, 0) + count for name, count in part.counts.items()} | {
-                "processed": job.counts.get("processed", 0) + len(group)
-            }
-            run.heartbeat.beat(json.dumps(job.counts))
+        options.check(caller, job.table, import_options)
+        zone = options.zone_of(import_options, caller)
+        cell_format = CellFormat(job.description["date_order"], job.description["decimal"], zone)
+        columns = [job.mapping.get(name) for name in job.description["header"]]
+        layout = FileLayout(import_options, columns, cell_format)
+        change = WriteInput({}, OutputOptions(), is_import=import_options.sysparm_import)
+        result = write(caller, job.table, change, partial(writing.write_lines, layout=layout, lines=lines))
+    _count(job, **result.counts, processed=len(lines))
     return result
 
 
-def _undo(job: Import, _: Run) -> None:
+def _count(job: Import, **counts: int) -> None:
+    job.counts = job.counts | {name: job.counts.get(name, 0) + count for name, count in counts.items()}
+
+
+def _show_progress(job: Import) -> None:
+    """Through another connection, because a long transaction shows nothing before its end. Raises Cancelled."""
+    with closing(connections.create_connection("default")) as connection, connection.cursor() as cursor:
+        cursor.execute(SHOW_PROGRESS, [job.counts["processed"], job.pk])
+    if not Import.objects.filter(pk=job.pk, state=job.state).exists():
+        raise Cancelled
+
+
+def _undo(job: Import) -> None:
     """Undo the last piece that is left, and forget it in the same transaction."""
-    pieces = ImportPiece.objects.filter(of_import=job, kind=Kind.UNDO)
-    number = pieces.order_by("-number").values_list("number", flat=True).first()
+    piece = job.pieces(Kind.UNDO).last()
+    if piece is None:
+        return _finish(job, State.UNDONE)
+    entries = job.entries(Kind.UNDO, piece.number)
     with transaction.atomic():
-        if number is None:
-            return queue.finish(job, State.UNDONE, counts=job.counts)
         with _acting_caller(job) as caller:
-            entries = len(storage.read_entries(job, Kind.UNDO, number))
-            left = undo.undo_entries(caller, job, number)
-        storage.add_entries(job, Kind.LEFT, number, left)
-        pieces.filter(number=number)._raw_delete("default")
-        counts = {"undone": entries - len(left), "left": len(left)}
-        job.counts |= {name: job.counts.get(name, 0) + count for name, count in counts.items()}
-        queue.record(job, counts=job.counts)
+            left = undo.undo_entries(caller, job.table, entries)
+        job.add_entries(Kind.LEFT, piece.number, left)
+        job.pieces(Kind.UNDO).filter(number=piece.number)._raw_delete("default")
+        _count(job, undone=len(entries) - len(left), left=len(left))
+        _save(job, counts=job.counts)
+    return None
 
 
-STEPS: dict[str, Step] = {State.READING: _read, State.WRITING: _write, State.UNDOING: _undo}
+STEPS: dict[str, Callable[[Import], None]] = {State.READING: _read, State.WRITING: _write, State.UNDOING: _undo}

@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
                 ('table', models.CharField(db_collation='C', max_length=63)),
                 ('file_name', models.CharField(blank=True, max_length=255)),
                 ('format', models.CharField(max_length=10)),
-                ('size', models.BigIntegerField()),
+                ('size', models.BigIntegerField(default=0)),
                 ('options', models.JSONField(default=dict)),
                 ('state', models.CharField(choices=[('reading', 'Reading'), ('writing', 'Writing'), ('done', 'Done'), ('failed', 'Failed'), ('cancelled', 'Cancelled'), ('undoing', 'Undoing'), ('undone', 'Undone')], default='reading', max_length=10)),
                 ('description', models.JSONField(default=dict)),
@@ -44,8 +44,6 @@ class Migration(migrations.Migration):
                 ('error', models.JSONField(null=True)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('finished_at', models.DateTimeField(null=True)),
-                ('lease_token', models.UUIDField(null=True)),
-                ('lease_until', models.DateTimeField(null=True)),
                 ('next_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('attempt', models.PositiveSmallIntegerField(default=0)),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
@@ -59,7 +57,6 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('table', models.CharField(db_collation='C', max_length=63)),
-                ('header_hash', models.CharField(max_length=64)),
                 ('mapping', models.JSONField()),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL)),
             ],
@@ -86,7 +83,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='importmapping',
-            constraint=models.UniqueConstraint(fields=('user', 'table', 'header_hash'), name='import_mapping_once'),
+            constraint=models.UniqueConstraint(fields=('user', 'table'), name='import_mapping_once'),
         ),
         migrations.AddConstraint(
             model_name='importpiece',

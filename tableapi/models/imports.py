@@ -1,11 +1,20 @@
 """Imports of files, their data in pieces, and the mappings that users chose."""
 
+import json
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
 from accounts.models import User
 from system.records.record import NewSysId
+
+MAX_PIECE_BYTES = 64 * 1024 * 1024
 
 
 class Import(models.Model):
@@ -18,6 +27,8 @@ class Import(models.Model):
         UNDOING = "undoing"
         UNDONE = "undone"
 
+    ACTIVE_STATES = (State.READING, State.WRITING, State.UNDOING)
+
     id = models.CharField(primary_key=True, max_length=32, db_collation="C", db_default=NewSysId(), editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE)
     # The roles of a scoped access key; NULL for all roles of the user.
@@ -25,7 +36,7 @@ class Import(models.Model):
     table = models.CharField(max_length=63, db_collation="C")
     file_name = models.CharField(max_length=255, blank=True)
     format = models.CharField(max_length=10)
-    size = models.BigIntegerField()
+    size = models.BigIntegerField(default=0)
     options = models.JSONField(default=dict)
     state = models.CharField(max_length=10, choices=State.choices, default=State.READING)
     # What the parser found in the file, and the column of each name in the header row.
@@ -39,8 +50,7 @@ class Import(models.Model):
     error = models.JSONField(null=True)
     created_at = models.DateTimeField(db_default=Now())
     finished_at = models.DateTimeField(null=True)
-    lease_token = models.UUIDField(null=True)
-    lease_until = models.DateTimeField(null=True)
+    # When the next step is due, and how often it was begun.
     next_at = models.DateTimeField(db_default=Now())
     attempt = models.PositiveSmallIntegerField(default=0)
 
@@ -50,6 +60,43 @@ class Import(models.Model):
 
     def __str__(self) -> str:
         return f"{self.table} {self.pk}"
+
+    @property
+    def is_active(self) -> bool:
+        return self.state in self.ACTIVE_STATES
+
+    def pieces(self, kind: "ImportPiece.Kind") -> models.QuerySet["ImportPiece"]:
+        return ImportPiece.objects.filter(of_import=self.pk, kind=kind).order_by("number")
+
+    def add_piece(self, kind: "ImportPiece.Kind", number: int, data: bytes) -> None:
+        ImportPiece.objects.create(of_import=self, kind=kind, number=number, data=data)
+
+    def add_entries(self, kind: "ImportPiece.Kind", number: int, entries: list[Any]) -> None:
+        if entries:
+            self.add_piece(kind, number, zlib.compress(json.dumps(entries, ensure_ascii=False).encode(), 1))
+
+    def entries(self, kind: "ImportPiece.Kind", number: int) -> list[Any]:
+        """The entries of a piece; none if it does not exist. Limited, because the parser's output is not trusted."""
+        for data in self.pieces(kind).filter(number=number).values_list("data", flat=True):
+            return list(json.loads(zlib.decompressobj().decompress(data, MAX_PIECE_BYTES)))
+        return []
+
+    def first_entries(self, kind: "ImportPiece.Kind", limit: int) -> list[Any]:
+        entries: list[Any] = []
+        for number in self.pieces(kind).values_list("number", flat=True):
+            if len(entries) < limit:
+                entries += self.entries(kind, number)
+        return entries[:limit]
+
+    @contextmanager
+    def opened_file(self) -> Iterator[IO[bytes]]:
+        """The file in an unnamed temporary file, so that it is never held in memory."""
+        pieces = self.pieces(ImportPiece.Kind.FILE)
+        with tempfile.TemporaryFile() as file:
+            for number in list(pieces.values_list("number", flat=True)):
+                file.write(pieces.values_list("data", flat=True).get(number=number))
+            file.flush()
+            yield file
 
 
 class ImportPiece(models.Model):
@@ -77,16 +124,15 @@ class ImportPiece(models.Model):
 
 
 class ImportMapping(models.Model):
-    """The last mapping that a user sent for a table and a set of header names."""
+    """The last mapping that a user sent for a table."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE)
     table = models.CharField(max_length=63, db_collation="C")
-    header_hash = models.CharField(max_length=64)
     mapping = models.JSONField()
 
     class Meta:
         db_table = "tableapi_import_mapping"
-        constraints = [models.UniqueConstraint(fields=["user", "table", "header_hash"], name="import_mapping_once")]
+        constraints = [models.UniqueConstraint(fields=["user", "table"], name="import_mapping_once")]
 
     def __str__(self) -> str:
         return f"{self.user_id} {self.table}"

@@ -1,6 +1,10 @@
 """Parameters and headers of the OpenAPI document that all tables share. Pure."""
 
+from dataclasses import Field, fields
+from typing import Any
+
 from system.openapi import Object
+from tableapi.imports.options import ImportOptions
 from tableapi.query.parameters import DEFAULT_LIMIT, MAX_CHANGES, MAX_PAGED_RECORDS, MAX_RECORDS
 from tableapi.statistics.parameters import DEFAULT_GROUPS, FUNCTIONS
 
@@ -18,6 +22,15 @@ def limit_schema(maximum: int, default: int) -> Object:
 
 
 SWITCH_SCHEMA: Object = {"type": "string", "enum": ["0", "1", "false", "true"], "default": "0"}
+
+
+def _option_parameter(option: Field[Any]) -> Object:
+    schema: Object = SWITCH_SCHEMA if option.default is False else TEXT
+    if choices := option.metadata["choices"]:
+        schema = TEXT | {"enum": list(choices)} | ({"default": option.default} if option.default else {})
+    return parameter(option.name, option.metadata["description"], schema)
+
+
 PARAMETERS: dict[str, Object] = {
     "tableName": parameter("tableName", "The name of a table.", location="path"),
     "sysId": parameter("sys_id", "The ID of a record.", ID_SCHEMA, "path"),
@@ -79,34 +92,7 @@ PARAMETERS: dict[str, Object] = {
         "`stop` writes nothing if a record fails. `continue` writes the others.",
         {"type": "string", "enum": ["stop", "continue"], "default": "stop"},
     ),
-    "importMode": parameter(
-        "mode",
-        "Whether to create records, to update those with the same value in the column `key`, or both.",
-        {"type": "string", "enum": ["create", "update", "upsert"], "default": "create"},
-    ),
-    "importKey": parameter("key", "The unique column that identifies records. Updates also accept `sys_id`."),
-    "importOnError": parameter(
-        "on_error",
-        "`stop` writes nothing if a line has an error. `continue` writes the other lines.",
-        {"type": "string", "enum": ["stop", "continue"], "default": "stop"},
-    ),
-    "dryRun": parameter("dry_run", "`1` checks all lines and writes nothing.", SWITCH_SCHEMA),
-    "mapping": parameter(
-        "mapping", "A JSON object of names in the header row and columns. `null` leaves a name out. It is remembered."
-    ),
-    "delimiter": parameter("delimiter", "The character between values, or `tab`. If omitted, it is guessed."),
-    "encoding": parameter("encoding", "The encoding of the text, such as `utf-8`. If omitted, it is guessed."),
-    "sheet": parameter("sheet", "The name of the sheet. If omitted, the first one is read."),
-    "dateOrder": parameter(
-        "date_order",
-        "Whether `1/2/2024` starts with the day or the month. If omitted, it is guessed.",
-        {"type": "string", "enum": ["dmy", "mdy"]},
-    ),
-    "decimal": parameter(
-        "decimal", "The decimal sign. If omitted, it is guessed.", {"type": "string", "enum": [".", ","]}
-    ),
-    "timeZone": parameter("time_zone", "The time zone of times without one. If omitted, that of the user."),
-    "clearEmpty": parameter("clear_empty", "`1` removes the values of empty cells.", SWITCH_SCHEMA),
+    **{f"import_{option.name}": _option_parameter(option) for option in fields(ImportOptions)},
     "entry": parameter("entry", "The ID of the entry.", ID_SCHEMA, "path"),
     "fileName": parameter("file_name", "The name of the file, if the body is the file itself."),
     "unread": parameter("unread", "`1` returns only unread notifications.", SWITCH_SCHEMA),
@@ -129,12 +115,7 @@ AGGREGATE_PARAMETERS = tuple(f"{function}Fields" for function in FUNCTIONS)
 GROUP_PARAMETERS = ("groupBy", "having", "orderBy", "groupLimit", "display")
 STATISTICS_PARAMETERS = ("query", "withCount", *AGGREGATE_PARAMETERS, *GROUP_PARAMETERS)
 WRITE_PARAMETERS = (*OUTPUT_PARAMETERS, "input", "idempotencyKey")
-
-IMPORT_PARAMETERS = (
-    "importMode", "importKey", "importOnError", "dryRun", "mapping", "delimiter", "encoding", "sheet", "dateOrder",
-    "decimal", "timeZone", "clearEmpty", "import",
-)  # fmt: skip
-
+IMPORT_PARAMETERS = tuple(name for name in PARAMETERS if name.startswith("import_"))
 RECORD_HEADERS = ("X-Ignored-Fields",)
 RESPONSE_HEADERS: dict[str, Object] = {
     name: {"description": description, "schema": TEXT}

@@ -90,25 +90,20 @@ RESTORED: Object = {
     "emptied_references": INTEGER | {"description": "The number of references that the deletion cleared."},
     "lost_references": TEXT_ARRAY | {"description": LOST_REFERENCES_TEXT},
 }
-IMPORT_COUNT_NAMES = ("lines", "processed", "created", "updated", "unchanged", "failed")
+IMPORT_TEXTS = ("sys_id", "table", "file_name", "mode", "key", "on_error", "sys_created_at")
+IMPORT_COUNTS = ("lines", "processed", "created", "updated", "unchanged", "failed", "undone", "left")
 IMPORT_STATE = object_of(
     {
-        "sys_id": TEXT,
-        "table": TEXT,
+        **dict.fromkeys(IMPORT_TEXTS, TEXT),
+        **dict.fromkeys(("sysparm_import", "dry_run", "can_be_undone"), BOOLEAN),
+        **dict.fromkeys(IMPORT_COUNTS, INTEGER),
         "state": {"enum": ["reading", "writing", "done", "failed", "cancelled", "undoing", "undone"]},
-        "file_name": TEXT,
-        "mode": TEXT,
-        "dry_run": BOOLEAN,
-        "on_error": TEXT,
         "format": ANY_OBJECT,
         "columns": array_of(object_of({"name": TEXT, "type": TEXT, "column": TEXT_OR_NULL})),
-        **dict.fromkeys((*IMPORT_COUNT_NAMES, "undone", "left"), INTEGER),
         "error": {"type": ["array", "null"], "items": ANY_OBJECT},
         "line_errors": array_of(object_of({"line": INTEGER, "errors": array_of(ANY_OBJECT)})),
         "left_records": array_of(object_of({"sys_id": TEXT_OR_NULL, "errors": array_of(ANY_OBJECT)})),
-        "sys_created_at": TEXT,
         "finished_at": TEXT_OR_NULL,
-        "can_be_undone": BOOLEAN,
     },
     optional=("undone", "left"),
 )

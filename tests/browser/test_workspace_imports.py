@@ -42,7 +42,8 @@ def test_spreadsheet_is_checked_imported_and_undone(visitor: Visitor):
     assert visitor.overflow_px() <= 0
     page.get_by_role("button", name="Import now").click()
     expect(page.get_by_role("status")).to_contain_text("Imported")
-    page.get_by_role("button", name="Undo this import").click()
+    page.get_by_text("Undo this import").click()
+    page.get_by_role("button", name="Undo now").click()
     expect(page.get_by_role("status")).to_contain_text("Import undone")
 
 

@@ -1,7 +1,8 @@
 """The pages of imports: a file is checked first, then imported, and a finished import can be undone."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from django.conf import settings
@@ -13,19 +14,16 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
 from system.errors import BadRequest, NotFound, ServiceError
 from system.http import uploads
-from tableapi.catalogue.definitions import CREATE, WRITE, Column, Table
-from tableapi.imports import jobs
-from tableapi.imports import options as import_options
+from tableapi.catalogue.definitions import CREATE, DELETE, WRITE, Table
+from tableapi.imports import jobs, options
+from tableapi.imports.options import ImportOptions
 from tableapi.query.expressions import NEVER
-from tableapi.query.parameters import IMPORT
 from tableapi.read.context import ReadContext
 from workspace.forms.controls import column_label
 from workspace.pages.base import WorkspacePage
 
-OPTION_NAMES = ("mode", "key", "on_error", "delimiter", "encoding", "sheet", "date_order", "decimal", IMPORT)
 MAX_SHOWN_ERRORS = 100
 PART_BYTES = 1024 * 1024
-DELIMITERS = ((",", "Comma"), (";", "Semicolon"), ("\t", "Tab"), ("|", "Vertical bar"))
 STATE_LABELS = {
     "reading": "Reading the file",
     "writing": "Importing",
@@ -54,23 +52,14 @@ class NewImportPage(WorkspacePage):
     @method_decorator(csrf_protect)
     def post(self, request: HttpRequest, table: str) -> HttpResponse:
         try:
-            options = import_options.parse_options(_parameters(request.POST, dry_run="1"))
-            import_options.check(self.caller, table, options)
+            import_options = _options(request.POST, dry_run="1")
+            options.check(self.caller, table, import_options)
             file = request.FILES.get(uploads.FILE_FIELD)
             if file is None:
                 raise BadRequest("Choose a file.", code="mandatory", field=uploads.FILE_FIELD)
-            size = file.size or 0
-            uploads.check_not_empty(size)
-            uploads.check_size(size, settings.IMPORT_LIMIT)
-            job = jobs.start(
-                self.caller,
-                table,
-                pieces=file.chunks(PART_BYTES),
-                size=size,
-                file_name=file.name or "",
-                format=import_options.format_of("", file.name or ""),
-                import_options=options,
-            )
+            uploads.check_not_empty(file.size or 0)
+            uploads.check_size(file.size or 0, settings.IMPORT_LIMIT)
+            job = jobs.start(self.caller, table, import_options, file.chunks(PART_BYTES), file.name or "", "")
         except NotFound:
             raise
         except ServiceError as error:
@@ -113,8 +102,7 @@ class ImportPage(WorkspacePage):
             if column["name"] and f"column-{number}" in self.request.POST
         }
         values = {"dry_run": "1" if is_check else "0"} | ({"mapping": json.dumps(chosen)} if chosen else {})
-        options = import_options.parse_options(_parameters(self.request.POST, **values))
-        jobs.process_now(jobs.run_again(self.caller, table, sys_id, options))
+        jobs.process_now(jobs.run_again(self.caller, table, sys_id, _options(self.request.POST, **values)))
 
     def _entry(self, table: str, sys_id: str) -> dict[str, Any]:
         limit = MultiValueDict({"sysparm_limit": [str(MAX_SHOWN_ERRORS)]})
@@ -122,7 +110,7 @@ class ImportPage(WorkspacePage):
 
     def _show(self, table: str, sys_id: str, error: ServiceError | None = None) -> HttpResponse:
         entry = _described(self._entry(table, sys_id))
-        context = self.read(table, _table_context) | {"entry": entry, "error": error, "delimiters": DELIMITERS}
+        context = self.read(table, _table_context) | {"entry": entry, "error": error}
         context["line_errors"] = [
             item | {"line": line["line"], "label": context["labels"].get(item.get("field"), item.get("field"))}
             for line in entry["line_errors"]
@@ -132,11 +120,9 @@ class ImportPage(WorkspacePage):
         return render(self.request, f"workspace/{template}.html", context, status=error.status if error else 200)
 
 
-def _parameters(form: Any, **values: str) -> MultiValueDict[str, str]:
-    sent = {name: form.get(name, "").strip() for name in OPTION_NAMES}
-    if sent["mode"] in ("", import_options.CREATE_MODE):
-        sent["key"] = ""
-    return MultiValueDict({name: [value] for name, value in (sent | values).items() if value})
+def _options(form: Mapping[str, str], **values: str) -> ImportOptions:
+    sent = {option.name: form.get(option.name, "") for option in fields(ImportOptions)} | values
+    return options.parse_options(MultiValueDict({name: [value] for name, value in sent.items()}))
 
 
 def _described(entry: dict[str, Any]) -> dict[str, Any]:
@@ -155,14 +141,12 @@ def _table_context(context: ReadContext, table: Table) -> dict[str, Any]:
         "table": table,
         "is_admin": permissions.is_admin,
         "labels": {column.name: column_label(column) for column in columns},
-        "keys": [(column.name, column_label(column)) for column in _key_columns(context, table, columns)],
+        "keys": [
+            (column.name, column_label(column))
+            for column in columns
+            if (column.is_unique or column.name == "sys_id") and context.view.column(table, column.name) is not None
+        ],
+        "can_delete": permissions.record_decision(DELETE, table) != NEVER,
         "can_create": permissions.record_decision(CREATE, table) != NEVER,
         "can_update": permissions.record_decision(WRITE, table) != NEVER and context.view.can_read(table),
     }
-
-
-def _key_columns(context: ReadContext, table: Table, columns: list[Column]) -> Iterator[Column]:
-    """The columns that can identify a record: the id and unique columns that the caller can read."""
-    for column in columns:
-        if (column.is_unique or column.name == "sys_id") and context.view.column(table, column.name) is not None:
-            yield column

@@ -1,7 +1,8 @@
 """`manage.py import TABLE FILE --login LOGIN`: imports a file with the rights of a user, in this process."""
 
 import time
-from collections.abc import Iterator
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +12,13 @@ from django.utils.datastructures import MultiValueDict
 
 from accounts.models import User
 from system.errors import ServiceError
-from tableapi.imports import jobs, options, queue, steps
+from tableapi.imports import jobs, options, steps
+from tableapi.imports.options import ImportOptions
 from tableapi.models import Import
 from tableapi.read.context import Caller
 
-PIECE_BYTES = 1024 * 1024
+PART_BYTES = 1024 * 1024
 PROGRESS_INTERVAL_S = 1.0
-RETRY_PAUSE_S = 1.0
-TEXT_OPTIONS = (
-    "mode",
-    "key",
-    "on-error",
-    "mapping",
-    "delimiter",
-    "encoding",
-    "sheet",
-    "date-order",
-    "decimal",
-    "time-zone",
-)
-SWITCHES = ("dry-run", "clear-empty", "sysparm-import")
 
 
 class Command(BaseCommand):
@@ -40,23 +28,24 @@ class Command(BaseCommand):
         parser.add_argument("table")
         parser.add_argument("file", type=Path)
         parser.add_argument("--login", required=True, help="The user whose rights the import has.")
-        for name in TEXT_OPTIONS:
+        for option in fields(ImportOptions):
+            settings: dict[str, Any] = {"action": "store_const", "const": "1"} if option.default is False else {}
             parser.add_argument(
-                f"--{name}", default="", help=f"As the parameter {name.replace('-', '_')} of the endpoint."
+                f"--{option.name.replace('_', '-')}", default="", help=option.metadata["description"], **settings
             )
-        for name in SWITCHES:
-            parser.add_argument(f"--{name}", action="store_true")
 
     def handle(self, *_: Any, table: str, file: Path, login: str, **arguments: Any) -> None:
         user = User.objects.find_by_exact_login(login)
         if user is None:
             raise CommandError(f'There is no user with the login "{login}".')
         try:
-            state = self._run(Caller.of(user), table, file, arguments)
+            raw = MultiValueDict({option.name: [arguments[option.name]] for option in fields(ImportOptions)})
+            job = self._run(Caller.of(user), table, file, options.parse_options(raw))
         except ServiceError as error:
             raise CommandError("\n".join(str(item["message"]) for item in error.as_items())) from None
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror}.") from None
+        state = jobs.entry(job, QueryDict(f"sysparm_limit={steps.MAX_STORED_ERRORS}"))
         for item in state["line_errors"]:
             for reason in item["errors"]:
                 text = ": ".join(filter(None, (reason.get("field"), reason["message"])))
@@ -66,43 +55,17 @@ class Command(BaseCommand):
         if state["error"] or state["failed"]:
             raise CommandError("\n".join(item["message"] for item in state["error"] or ()) or "Lines have errors.")
 
-    def _run(self, caller: Caller, table: str, file: Path, arguments: dict[str, Any]) -> dict[str, Any]:
-        import_options = options.parse_options(_parameters(arguments))
+    def _run(self, caller: Caller, table: str, file: Path, import_options: ImportOptions) -> Import:
         options.check(caller, table, import_options)
-        format = options.FORMATS_BY_SUFFIX.get(file.suffix.lstrip(".").lower())
-        if format is None:
-            raise CommandError(f"{file}: expected a file that ends with {', '.join(options.FORMATS_BY_SUFFIX)}.")
-        job = jobs.start(
-            caller,
-            table,
-            pieces=_pieces(file),
-            size=file.stat().st_size,
-            file_name=file.name,
-            format=format,
-            import_options=import_options,
-        )
-        self.shown_at = time.monotonic()
-        while jobs.is_active(job):
-            if token := queue.take(job):
-                steps.process(job.pk, token, on_progress=self._show_progress)
-            else:
-                time.sleep(RETRY_PAUSE_S)  # a worker has it, or it waits for the database
+        with file.open("rb") as content:
+            parts = iter(partial(content.read, PART_BYTES), b"")
+            job = jobs.start(caller, table, import_options, parts, file.name, "")
+        while job.is_active:
+            started_at = time.monotonic()
+            steps.process(job.pk, deadline=started_at + PROGRESS_INTERVAL_S)
             job.refresh_from_db()
-        return jobs.entry(job, QueryDict(f"sysparm_limit={steps.MAX_STORED_ERRORS}"))
-
-    def _show_progress(self, job: Import) -> None:
-        if time.monotonic() - self.shown_at > PROGRESS_INTERVAL_S:
-            self.shown_at = time.monotonic()
-            self.stdout.write(f"{job.state}: {job.counts.get('processed', 0):,} of {job.line_count:,} lines")
-
-
-def _parameters(arguments: dict[str, Any]) -> MultiValueDict[str, str]:
-    texts = {name: arguments[name] for name in (option.replace("-", "_") for option in TEXT_OPTIONS)}
-    switches = {name: str(int(arguments[name])) for name in (option.replace("-", "_") for option in SWITCHES)}
-    return MultiValueDict({name: [value] for name, value in {**texts, **switches}.items() if value})
-
-
-def _pieces(file: Path) -> Iterator[bytes]:
-    with file.open("rb") as content:
-        while piece := content.read(PIECE_BYTES):
-            yield piece
+            if job.is_active:
+                self.stdout.write(f"{job.state}: {job.counts.get('processed', 0):,} of {job.line_count:,} lines")
+                # A worker runs the import, or its last step failed.
+                time.sleep(max(0.0, started_at + PROGRESS_INTERVAL_S - time.monotonic()))
+        return job

@@ -1,21 +1,21 @@
 """Killed workers, lost leases, and changes between the pieces of an import: nothing is written twice or lost."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import OperationalError
+from django.db import OperationalError, connections
 from psycopg import errors
 
 from accounts.models import User
 from tableapi.bulk import bulk_write
 from tableapi.database.statement_runner import CatalogueChanged
-from tableapi.imports import queue, steps, undo
+from tableapi.imports import steps, undo
 from tableapi.models import Column, Import, ImportPiece, Table
 from tableapi.tasks import run_imports
+from tests.config.stack import eventually
 from tests.tableapi.designs import query_rows
 from tests.tableapi.imports.files import counts, send
 from tests.tableapi.world import api, data_of, grant, record, rule
@@ -26,7 +26,7 @@ CONTENT = "name,quantity\n" + "".join(f"n{number},{number}\n" for number in rang
 
 
 class Kill(BaseException):
-    """Ends a step as a killed process does: without releasing the lease."""
+    """Ends a step as a killed process does."""
 
 
 @pytest.fixture(autouse=True)
@@ -55,8 +55,8 @@ def stored_count() -> int:
     return int(query_rows("SELECT count(*) FROM records.part")[0][0])
 
 
-def expire_lease() -> None:
-    query_rows("UPDATE tableapi_import SET lease_until = now() - interval '1 s', next_at = now()")
+def end_pause() -> None:
+    query_rows("UPDATE tableapi_import SET next_at = now()")
 
 
 @contextmanager
@@ -65,12 +65,12 @@ def before_piece(monkeypatch: pytest.MonkeyPatch, number: int, action: Any, *, a
     write_piece = steps._write_piece
     done: list[int] = []
 
-    def write(job: Import, options: Any, run: Any, piece: int) -> Any:
-        result = write_piece(job, options, run, piece) if after else None
+    def write(job: Import, options: Any, piece: int) -> Any:
+        result = write_piece(job, options, piece) if after else None
         if piece == number and not done:
             done.append(piece)
             action()
-        return result if after else write_piece(job, options, run, piece)
+        return result if after else write_piece(job, options, piece)
 
     with monkeypatch.context() as patch:
         patch.setattr(steps, "_write_piece", write)
@@ -80,7 +80,6 @@ def before_piece(monkeypatch: pytest.MonkeyPatch, number: int, action: Any, *, a
 
 def kill_at_piece(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     def kill() -> None:
-        monkeypatch.setattr(queue, "release", lambda job: None)
         raise Kill
 
     with before_piece(monkeypatch, number, kill, after=True), pytest.raises(Kill):
@@ -95,37 +94,32 @@ def test_killed_worker_writes_nothing_twice(
     kill_at_piece(monkeypatch, 1)
     assert stored_count() == count_after_kill
     assert state_of(bob, job)["processed"] == count_after_kill
-    run_imports()  # the lease has not expired
+    run_imports()  # the pause before the next attempt has not ended
     assert stored_count() == count_after_kill
-    expire_lease()
+    end_pause()
     work()
     assert query_rows("SELECT count(*), count(DISTINCT quantity) FROM records.part") == [(LINES, LINES)]
     assert counts(state_of(bob, job)) == (LINES, 0, 0, 0)
     assert set(ImportPiece.objects.values_list("kind", flat=True)) == {"undo"}
 
 
-def test_second_worker_that_takes_the_lease_wins(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
-    start(bob, on_error="continue")
-
-    def take_over() -> None:
-        Import.objects.update(lease_token=uuid4())
-
-    with before_piece(monkeypatch, 1, take_over, after=True):
-        run_imports()
-    assert stored_count() == 1_000
-    expire_lease()
-    work()
+def test_second_worker_leaves_the_import_to_the_first(part: Table, bob: User):
+    job = start(bob, on_error="continue")
+    with closing(connections.create_connection("default")) as other, other.cursor() as cursor:
+        cursor.execute(steps.LOCK, [job.pk])
+        work()
+        assert stored_count() == 0
+    eventually(lambda: steps.process(job.pk))  # the lock ends with the connection
     assert stored_count() == LINES
 
 
 def test_interrupted_imports_end_after_several_attempts(part: Table, bob: User, monkeypatch: pytest.MonkeyPatch):
     job = start(bob)
-    monkeypatch.setattr(steps, "STEPS", {**steps.STEPS, "writing": lambda job, run: (_ for _ in ()).throw(Kill)})
-    monkeypatch.setattr(queue, "release", lambda job: None)
-    for _ in range(queue.MAX_ATTEMPTS):
+    monkeypatch.setattr(steps, "STEPS", {**steps.STEPS, "writing": lambda job: (_ for _ in ()).throw(Kill)})
+    for _ in range(steps.MAX_ATTEMPTS):
         with pytest.raises(Kill):
             run_imports()
-        expire_lease()
+        end_pause()
     work()
     assert state_of(bob, job)["error"] == [{"message": "Every attempt was interrupted.", "code": "interrupted"}]
 
@@ -155,7 +149,7 @@ def test_full_disk_postpones_the_import(part: Table, bob: User, monkeypatch: pyt
     with before_piece(monkeypatch, 0, fail):
         run_imports()
     assert state_of(bob, job)["state"] == "writing" and stored_count() == 0
-    expire_lease()
+    end_pause()
     work()
     assert stored_count() == LINES
 
@@ -210,21 +204,20 @@ def test_undo_continues_after_a_killed_worker(part: Table, bob: User, monkeypatc
     undo_entries = undo.undo_entries
     calls: list[int] = []
 
-    def undo_or_die(caller: Any, job: Import, number: int) -> Any:
-        left = undo_entries(caller, job, number)
-        calls.append(number)
-        if calls == [2, 1]:
+    def undo_or_die(caller: Any, table: str, entries: Any) -> Any:
+        left = undo_entries(caller, table, entries)
+        calls.append(len(entries))
+        if len(calls) == 2:
             raise Kill
         return left
 
     monkeypatch.setattr(undo, "undo_entries", undo_or_die)
-    monkeypatch.setattr(queue, "release", lambda job: None)
     with pytest.raises(Kill):
         run_imports()
     assert stored_count() == 2_000
-    expire_lease()
+    end_pause()
     work()
-    assert calls == [2, 1, 1, 0] and stored_count() == 0
+    assert calls == [500, 1_000, 1_000, 1_000] and stored_count() == 0
     assert (state_of(bob, job)["undone"], state_of(bob, job)["state"]) == (LINES, "undone")
 
 

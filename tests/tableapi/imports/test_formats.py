@@ -64,6 +64,18 @@ def test_values_are_read_in_the_usual_forms(part: Table, bob: User):
     ]
 
 
+def test_misplaced_separators_are_errors(part: Table, bob: User):
+    state = run(bob, "part", "name;price\na;1.5\nb;1,5\nc;1,50,000\n", on_error="continue", decimal=".")
+    assert stored("name, price::text") == [("a", "1.5")]
+    assert line_errors(state) == [(line, [("invalid_value", "price")]) for line in (3, 4)]
+
+
+def test_numbers_of_a_workbook_do_not_depend_on_the_decimal_sign(part: Table, bob: User):
+    content = workbook(["name", "price", "code"], [7, 1.234, 5], ["b", "1,5", 6.5])
+    assert line_errors(run(bob, "part", content, XLSX, decimal=",")) == []
+    assert stored("name, price::text, code") == [("7", "1.234", "5"), ("b", "1.5", "6.5")]
+
+
 @pytest.mark.parametrize(
     ("dates", "options", "expected"),
     [(("1/2/2024", "13/2/2024"), {}, "2024-02-01"), (("1/2/2024", "1/13/2024"), {}, "2024-01-02"),
@@ -117,7 +129,8 @@ def zip_bomb() -> bytes:
      (workbook(["name"], ["a"]), XLSX, {"sheet": "None"}, "The workbook has no sheet with this name."),
      ("name\nBüro".encode("cp1252"), CSV, {"encoding": "utf-8"}, "The file is not valid utf-8. Set its encoding."),
      (b"\n\n", CSV, {}, "The file has no header row."),
-     (b"name,NAME\na,b\n", CSV, {}, "The header row contains a name more than once.")],
+     (b"name,NAME\na,b\n", CSV, {}, "The header row contains a name more than once."),
+     (b'{"co\\u0000de": 1}', JSON_LINES, {}, "The header row contains a character that cannot be stored.")],
 )  # fmt: skip
 def test_unreadable_file_is_a_failed_import(
     part: Table, bob: User, content: bytes, content_type: str, options: dict[str, str], message: str

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from tableapi.imports import jobs, steps, writing
+from tableapi.imports import jobs, steps
 from tableapi.models import Import, ImportPiece, Table
 from tests.tableapi.designs import query_rows
 from tests.tableapi.imports.files import JSON_LINES, counts, line_errors, run, send
@@ -38,9 +38,9 @@ def test_unknown_name_fails_the_import_until_it_is_mapped(part: Table, bob: User
     path = f"/rest/v1/import/part/{state['sys_id']}/run"
     (again,) = data_of(api(bob).post(f'{path}?mapping={{"Title":"name","Remark":null}}'))
     assert again["state"] == "done" and stored() == [("a",)]
-    # The mapping is remembered for the same names.
+    # The mapping is remembered for the table.
     assert run(bob, "part", content)["created"] == 1
-    assert run(bob, "part", "Title\na\n")["state"] == "failed"
+    assert run(bob, "part", "Title,Note\na,x\n")["state"] == "failed"
     assert error_of(api(bob).post(path)) == (409, "not_repeatable", None)
 
 
@@ -80,6 +80,15 @@ def test_references_are_found_by_display_value_unique_value_or_id(part: Table, b
         (line, [("invalid_value", name)]) for line, name in ((7, "shop"), (8, "shop"), (9, "shops"))
     ]
     assert len({item["errors"][0]["message"] for item in state["line_errors"]}) == 1
+
+
+def test_references_of_json_lines_may_have_the_form_of_responses(part: Table, bob: User):
+    north = record("shop", name="North")
+    lines = [{"name": "a", "shop": {"display_value": "North"}, "shops": [{"value": north}]},
+             {"name": "b", "shop": {}, "shops": []}]  # fmt: skip
+    state = run(bob, "part", "\n".join(map(json.dumps, lines)), JSON_LINES)
+    assert line_errors(state) == []
+    assert stored("name, shop, shops") == [("a", north, [north]), ("b", None, [])]
 
 
 def test_line_can_refer_to_a_record_of_an_earlier_line(part: Table, bob: User):
@@ -229,8 +238,7 @@ def test_administrator_keeps_ids_numbers_and_creation_data(part: Table, alice: U
     assert error_of(send(alice, "sys_db_table", "name\na\n")) == (400, "invalid_parameter", "table")
 
 
-def test_product_tables_are_written_through_their_models(part: Table, alice: User, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(writing, "PRODUCT_ROWS", 2)
+def test_product_tables_are_written_through_their_models(part: Table, alice: User):
     content = "login,email\nuser1,a@example.com\nuser2,wrong\nuser1,b@example.com\nuser3,\n"
     state = run(alice, "user", content, on_error="continue")
     assert line_errors(state) == [(3, [("invalid_value", "email")]), (4, [("duplicate", "login")])]
