@@ -1,6 +1,7 @@
 """The pages of imports: check a file, choose columns, import it, undo the import."""
 
 import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -163,3 +164,15 @@ def test_only_administrators_can_keep_ids(as_bob: Client, as_alice: Client):
     path = upload(as_alice, "sys_id,name\nold1,Bolt\n", sysparm_import="1")
     as_alice.post(path, {"action": "import", "mode": "create", "on_error": "stop", "sysparm_import": "1"})
     assert query_rows("SELECT sys_id FROM records.part") == [("old1",)]
+
+
+def test_link_leads_to_the_imported_records(as_bob: Client):
+    open_table("part")
+    record("part", name="Older")
+    path = upload(as_bob, "name\nBolt\n")
+    as_bob.post(path, {"action": "import", "mode": "create", "on_error": "stop"})
+    link = re.search(r'href="(/tables/part/\?sysparm_query=[^"]+)">Show the records', text_of(as_bob, path))
+
+    assert link is not None
+    listed = text_of(as_bob, unescape(link[1]))
+    assert "Bolt" in listed and "Older" not in listed

@@ -7,6 +7,7 @@ from tableapi.notifications import listing
 from workspace.forms.parameters import parameters
 from workspace.lists import saved_lists, short_lists
 from workspace.pages.base import WorkspacePage
+from workspace.pages.notifications import describe
 
 MAX_NOTIFICATIONS = 5
 
@@ -21,7 +22,7 @@ class HomePage(WorkspacePage):
             "work_lists": short_lists.work_lists(self.caller),
             "recent_records": short_lists.recent_records(self.caller, self.user()),
             "saved_lists": saved_lists.saved_lists_for(context),
-            "notifications": listing.read_notifications(self.caller, raw).entries,
+            "notifications": describe(self.caller, listing.read_notifications(self.caller, raw).entries),
             "tables": sorted(tables, key=lambda table: (table.is_system, table.label.casefold())),
         }
         return render(request, "workspace/home.html", values)

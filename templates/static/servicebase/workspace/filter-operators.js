@@ -9,6 +9,8 @@ const RELATIVE_LABELS = {
   RELATIVELT: { ago: "is more than … ago", ahead: "is less than … from now, or earlier" },
   RELATIVEGT: { ago: "is less than … ago, or later", ahead: "is more than … from now" },
 };
+// For operators whose words would be those of another one.
+const LABEL_ENDS = { path: " (field)", relative: " (relative to now)" };
 const ALWAYS_COMMON = ["=", "!=", "IN", "NOT IN", "HAS", "HASNOT", "ISEMPTY", "ISNOTEMPTY", "ARE", "INSTANCEOF"];
 const TEXTS = ["LIKE", "NOTLIKE", "STARTSWITH", "ENDSWITH"];
 const COMPARISONS = ["<", ">", "<=", ">=", "BETWEEN"];
@@ -37,7 +39,7 @@ export function operatorChoices(field) {
       return ["ago", "ahead"].map((direction) => ({
         ...choice, key: `${name} ${direction}`, label: RELATIVE_LABELS[name][direction], direction, isCommon: true,
       }));
-    return [{ ...choice, key: name, label: kind === "path" ? `${label} (field)` : label, isCommon: common.includes(name) }];
+    return [{ ...choice, key: name, label: label + (LABEL_ENDS[kind] ?? ""), isCommon: common.includes(name) }];
   });
 }
 
