@@ -1,6 +1,7 @@
 """Reads the file of an import in the sandbox, stores its rows in pieces, and matches its header row with columns."""
 
 import json
+import re
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ from tableapi.write.payload import IMPORTED_COLUMNS
 from .options import CREATE_MODE, ImportOptions, visible_column
 from .parser import MAX_COLUMNS
 
+# The header of an exported column of another record, by its path or its labels. An import cannot write it.
+EXPORTED_PATH = re.compile("[a-z][a-z0-9_]*(?:[.][a-z][a-z0-9_]*)+|.+ \u203a .+")
 PARSER_PROGRAM = Path(__file__).parent / "parser.py"
 # A million rows of a workbook take two minutes.
 CPU_S, RUN_S = 600, 900.0
@@ -80,7 +83,7 @@ def map_header(catalogue: Catalogue, caller: Caller, job: Import, options: Impor
         column = _column_named(context, table, chosen) if chosen else None
         if name in sent:
             column = visible_column(context, table, chosen) if chosen else None
-        elif chosen and column is None:
+        elif chosen and column is None and not EXPORTED_PATH.fullmatch(chosen):
             unknown.append(name)
         elif column is not None and not _is_writable(table, column, options):
             column = None

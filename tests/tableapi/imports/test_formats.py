@@ -164,3 +164,10 @@ def test_other_types_and_large_files_are_refused(part: Table, bob: User, setting
 def test_declared_charset_is_used(part: Table, bob: User):
     run(bob, "part", "name\nMüßig\n".encode("latin-1"), "text/csv; charset=iso-8859-1")
     assert stored() == [("Müßig",)]
+
+
+def test_columns_of_other_records_in_an_export_are_left_out(part: Table, bob: User):
+    state = run(bob, "part", "name,Shop \u203a Name,shop.name\nBolt,Lux,Lux\n")
+    assert counts(state) == (1, 0, 0, 0)
+    assert [column["column"] for column in state["columns"]] == ["name", None, None]
+    assert run(bob, "part", "name,No. of shops\nNut,2\n")["state"] == "failed"
