@@ -55,6 +55,8 @@ def offered(user: User) -> list[str]:
 def test_list_is_saved_with_its_query_and_columns_and_offered_in_the_menu(as_dana: Client):
     response = save(as_dana, "Red ones")
     assert response.status_code == 302 and response["Location"].startswith(f"/tables/device/?{QUERY}&saved=")
+    changed = as_dana.get(response["Location"].replace(QUERY, "sysparm_query=ORDERBYname")).content.decode()
+    assert 'Red ones <span class="muted">(changed)</span>' in changed
     text = as_dana.get(response["Location"]).content.decode()
     assert " Red ones</h1>" in text and 'aria-current="page">Red ones</a>' in text
     assert 'data-path="color"' in text and 'data-path="price"' not in text
