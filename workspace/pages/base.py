@@ -1,4 +1,4 @@
-"""The base class of the pages: it requires a signed-in user and opens tables with their rights."""
+"""The base classes of the pages: they require a signed-in user and open tables with their rights."""
 
 import json
 from collections.abc import Callable
@@ -55,6 +55,25 @@ class WorkspacePage(LoginRequiredMixin, View):
     def open_table(self, name: str) -> tuple[ReadContext, Table]:
         """Open a table, or raise the 404 of the Table API. A table created by another process is found too."""
         return self.read(name, lambda context, table: (context, table))
+
+
+class TablePage(WorkspacePage):
+    """A page of one table. Its handlers run after `read_context` and `table` are set. They may be called again, so they
+    write last."""
+
+    read_context: ReadContext
+    table: Table
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not request.user.is_authenticated:
+            return self.handle_no_permission()
+        # Some handlers run no statement of the pipeline, which would check that the catalogue is current.
+        catalogue_loader.reload_if_changed()
+        return self.read(kwargs["table"], self.handle, *args, **kwargs)
+
+    def handle(self, context: ReadContext, opened: Table, /, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.read_context, self.table = context, opened
+        return super().dispatch(self.request, *args, **kwargs)
 
 
 @on_current_catalogue

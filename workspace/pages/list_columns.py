@@ -8,7 +8,7 @@ from tableapi.changes.logged_values import table_key
 from workspace.lists import columns, list_contents
 from workspace.lists.list_state import ListState, parse_state
 from workspace.models import ListLayout
-from workspace.pages.table_page import TablePage
+from workspace.pages.base import TablePage
 
 MAX_COLUMNS = 50
 MIN_WIDTH, MAX_WIDTH = 48, 1_200

@@ -25,7 +25,7 @@ from workspace.forms.display import display_text
 from workspace.forms.options import labels_of
 from workspace.lists import columns, rows
 from workspace.lists.list_state import ListState, parse_state
-from workspace.pages.table_page import TablePage
+from workspace.pages.base import TablePage
 
 MAX_SELECTED_RECORDS = 500
 

@@ -11,7 +11,7 @@ from tableapi.query.parameters import parse_text
 from workspace.lists import list_contents, saved_lists
 from workspace.lists.list_state import ListState, parse_state
 from workspace.models import MAX_NAME_LENGTH, SavedList
-from workspace.pages.table_page import TablePage
+from workspace.pages.base import TablePage
 
 
 class SavedListPage(TablePage):
