@@ -1,5 +1,8 @@
 """What people set up for themselves: saved lists, the columns of each list, and the records they opened last."""
 
+import json
+from typing import Any
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
@@ -20,6 +23,15 @@ RECORD_VISIT = """
         WHERE user_id = %(user)s AND (table_key, record_id) <> (%(table)s, %(record)s)
         ORDER BY opened_at DESC OFFSET %(count)s - 1
     )
+"""
+
+# Runs for every list, so that most need no statement for saved lists.
+PERSONAL_SETTINGS = """
+    SELECT
+        (SELECT columns FROM workspace_list_layout WHERE user_id = %(user)s AND table_key = %(table)s),
+        EXISTS (
+            SELECT FROM workspace_saved_list WHERE table_key = %(table)s AND (user_id = %(user)s OR roles <> '{}')
+        )
 """
 
 
@@ -43,12 +55,20 @@ class SavedList(Record):
         return self.name
 
 
+class ListLayoutManager(models.Manager["ListLayout"]):
+    def read_settings(self, user_id: str, table_key: str) -> tuple[list[dict[str, Any]], bool]:
+        """The columns of the user's layout, and whether the table has lists that they saved or that are shared."""
+        ((columns, has_saved_lists),) = plain_sql.fetch_rows(PERSONAL_SETTINGS, {"user": user_id, "table": table_key})
+        return json.loads(columns or "[]"), has_saved_lists
+
+
 class ListLayout(models.Model):
     """The columns that a user chose for the list of a table, in order, each with its width in pixels (0: automatic)."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
     table_key = models.CharField(max_length=63)
     columns = models.JSONField(default=list)
+    objects = ListLayoutManager()
 
     class Meta:
         db_table = "workspace_list_layout"

@@ -11,7 +11,8 @@ from django.test import Client
 
 from accounts.models import User
 from tests.support.users import signed_in_client
-from tests.tableapi.world import field, grant, open_table, record, rule, table, view
+from tests.tableapi.database_statements import captured_statements
+from tests.tableapi.world import api, field, grant, open_table, record, rule, table, view
 from workspace.lists.columns import PATH_SEPARATOR
 
 pytestmark = pytest.mark.django_db
@@ -330,3 +331,23 @@ def test_view_decides_about_the_columns(as_bob: Client, devices: dict[str, str])
 def test_page_requires_a_session(devices: dict[str, str]):
     assert Client().get("/tables/device/").status_code == 302
     assert Client().get("/tables/device/", headers=HTMX)["HX-Refresh"] == "true"
+
+
+def test_a_list_costs_few_statements_more_than_the_api(as_bob: Client, bob: User, devices: dict[str, str]):
+    statements: dict[str, list[str]] = {}
+    client, url = api(bob, credential="key"), "device?sysparm_limit=50"
+    for _ in range(2):  # the second time, with filled caches
+        with captured_statements() as statements["page"]:
+            page_of(as_bob)
+        with captured_statements() as statements["api"]:
+            assert client.get(url).status_code == 200
+    assert len(statements["page"]) <= len(statements["api"]) + 4, "\n".join(statements["page"])
+
+
+def test_saved_lists_are_read_only_where_there_are_some(as_bob: Client, devices: dict[str, str]):
+    with captured_statements() as before:
+        page_of(as_bob)
+    as_bob.post("/tables/device/saved/?sysparm_query=state%3D1", {"name": "New ones"})
+    with captured_statements() as after:
+        assert "New ones" in page_of(as_bob)
+    assert len(after) == len(before) + 1

@@ -24,20 +24,28 @@ SELECT_WIDTH = 48
 SORTS = {None: ("", "ORDERBY{}"), False: ("ascending", "ORDERBYDESC{}"), True: ("descending", "")}
 
 
-def read_layout(context: ReadContext, table: Table) -> list[dict[str, Any]]:
-    """The columns that the caller chose, with their widths."""
-    layouts = ListLayout.objects.filter(user_id=context.caller.user_id, table_key=table_key(table))
-    return next(iter(layouts.values_list("columns", flat=True)), [])
+def read_settings(context: ReadContext, table: Table) -> tuple[list[dict[str, Any]], bool]:
+    """The columns that the caller chose, with their widths, and whether saved lists may be offered to them."""
+    return ListLayout.objects.read_settings(context.caller.user_id, table_key(table))
 
 
 def columns_of(context: ReadContext, table: Table, state: ListState) -> list[ListColumn]:
+    layout, _ = read_settings(context, table)
+    return _choose_columns(context, table, state, layout)
+
+
+def _choose_columns(
+    context: ReadContext, table: Table, state: ListState, layout: list[dict[str, Any]]
+) -> list[ListColumn]:
     view_name = state.parameters.get("sysparm_view", "")
-    return columns.list_columns(context.view, table, state.columns, view_name, read_layout(context, table))
+    return columns.list_columns(context.view, table, state.columns, view_name, layout)
 
 
 def read_contents(context: ReadContext, table: Table, state: ListState, *, counts: bool = False) -> dict[str, Any]:
     """Read the page. Raises the errors of the Table API, and QueryError."""
-    shown, saved_lists = columns_of(context, table, state), saved_lists_for(context, table)
+    layout, has_saved_lists = read_settings(context, table)
+    shown = _choose_columns(context, table, state, layout)
+    saved_lists = saved_lists_for(context, table) if has_saved_lists else []
     paths = [column.path for column in shown]
     if "group" in state.parameters:
         contents = {"grouping": groups.read_groups(context, table, state)}

@@ -48,7 +48,8 @@ class ColumnsPage(TablePage):
     def save(self, paths: list[str], widths: list[str]) -> None:
         if len(paths) > MAX_COLUMNS:
             raise InvalidInput(f"A list can have at most {MAX_COLUMNS} columns.", field="path")
-        stored = {item["path"]: item["width"] for item in list_contents.read_layout(self.read_context, self.table)}
+        layout, _ = list_contents.read_settings(self.read_context, self.table)
+        stored = {item["path"]: item["width"] for item in layout}
         stored |= dict(zip(paths, map(read_width, widths), strict=False))
         layout = [{"path": path, "width": stored.get(path, 0)} for path in paths]
         ListLayout.objects.update_or_create(
