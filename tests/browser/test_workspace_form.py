@@ -192,6 +192,19 @@ def test_links_are_added_by_keyboard(agent: Visitor):
     page.on("dialog", lambda dialog: dialog.accept())
 
 
+def test_next_record_stays_reachable_after_a_change_moved_this_one_out_of_the_list(agent: Visitor):
+    page = agent.page
+    urls = [add_record(page, "maker", name=f"Queue {number}") for number in range(3)]
+    list_parameter = "?list=sysparm_query%3DnameSTARTSWITHQueue^ORDERBYname"
+    page.goto(f"{urls[0]}{list_parameter}")
+    for following in urls[1:]:
+        page.get_by_label("Name", exact=True).fill("Done")
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(page.get_by_text("Saved.")).to_be_visible()
+        page.get_by_role("link", name="Next", exact=True).click()
+        page.wait_for_url(lambda url, following=following: url.startswith(following))
+
+
 def test_shortcuts_are_listed_and_can_be_switched_off(agent: Visitor):
     page = agent.page
     urls = sorted(add_record(page, "maker", name=f"Key {number}") for number in range(2))

@@ -46,6 +46,8 @@ def test_records_assigned_to_and_opened_by_the_caller_are_listed(ticket: Table, 
 
     assert "Mine" in assigned and "Hers" not in assigned and "Finished" not in assigned
     assert "Hers" in opened and "Unrelated" not in text
+    # The form then leads to the next record of the list.
+    assert "/?list=table%3Dticket%26sysparm_query%3Dassigned_userDYNAMICme" in assigned
 
 
 def test_work_needs_a_readable_column(ticket: Table, as_bob: Client, bob: User):

@@ -56,14 +56,18 @@ def link_path(table: Table, columns: Sequence[ListColumn]) -> str:
     return next((path for path in wanted if path in paths), "")
 
 
+def list_parameter(state: ListState) -> str:
+    """Tells the form from which list it was opened. It contains no braces, so it can be part of a template."""
+    return f"?list={quote(urlencode({TABLE_NAME: state.table, **state.parameters}))}"
+
+
 class RowFormatter:
     """Formats the records of one page."""
 
     def __init__(self, context: ReadContext, table: Table, state: ListState, columns: Sequence[ListColumn]) -> None:
         self.view, self.zone, self.table = context.view, context.caller.time_zone, table
         self.root = reverse("tables")
-        # Tells the form from which list it was opened. It contains no braces, so it can be part of a template.
-        self.list_parameter = f"?list={quote(urlencode({TABLE_NAME: table.name, **state.parameters}))}"
+        self.list_parameter = list_parameter(state)
         self.link_path = link_path(table, columns)
         self.columns = [
             (column, '<td class="number">' if column.is_number else "<td>", _is_plain(column), self._target_url(column))

@@ -20,7 +20,7 @@ from workspace.models import RecentRecord
 
 from .columns import list_columns
 from .list_state import ListState
-from .rows import link_path, output_parameters
+from .rows import link_path, list_parameter, output_parameters
 
 MAX_ROWS = 5
 MAX_RECENT = 8
@@ -40,9 +40,9 @@ def work_lists(catalogue: Catalogue, caller: Caller) -> list[dict[str, Any]]:
     for table in _top_tables(context):
         for title, names in titles.items():
             if query := _work_query(context, table, names):
-                rows, has_more = _read_rows(context, table, query, MAX_ROWS)
-                url = ListState(table.name, {"sysparm_query": query}).url
-                lists.append({"title": title, "table": table, "rows": rows.values(), "has_more": has_more, "url": url})
+                state = ListState(table.name, {"sysparm_query": query})
+                rows = _read_rows(context, table, query, MAX_ROWS, list_parameter(state)).values()
+                lists.append({"title": title, "table": table, "rows": rows, "url": state.url})
     return lists
 
 
@@ -69,7 +69,7 @@ def recent_records(catalogue: Catalogue, caller: Caller, user: User) -> list[dic
         table = table_of(catalogue, key)
         if table is not None and context.view.can_read(table) and _column(context, table, "sys_id"):
             ids = ",".join(record.record_id for record in recent if record.table_key == key)
-            rows[key], _ = _read_rows(context, table, f"sys_idIN{ids}", MAX_RECENT)
+            rows[key] = _read_rows(context, table, f"sys_idIN{ids}", MAX_RECENT)
     found = (rows.get(record.table_key, {}).get(record.record_id) for record in recent)
     return [row for row in found if row is not None]
 
@@ -88,18 +88,18 @@ def _column(context: ReadContext, table: Table, name: str) -> Column | None:
     return column_and_guard[0] if column_and_guard else None
 
 
-def _read_rows(context: ReadContext, table: Table, query: str, limit: int) -> tuple[ShortRows, bool]:
-    """The records with the first columns of the table's list, and whether there are more."""
+def _read_rows(context: ReadContext, table: Table, query: str, limit: int, parameter: str = "") -> ShortRows:
+    """The records with the first columns of the table's list. Their URLs end with the parameter."""
     columns = list_columns(context.view, table)
     link = link_path(table, columns)
     columns = sorted(columns, key=lambda column: column.path != link)[:MAX_SHORT_COLUMNS]
     fields = ["sys_id", *(column.path for column in columns)]
     raw = output_parameters(fields, sysparm_query=query, sysparm_limit=limit)
-    result, zone, rows = pipeline.fetch_list(context, table.name, parse_list(raw)), context.caller.time_zone, {}
-    for record in result.records():
+    zone, rows = context.caller.time_zone, {}
+    for record in pipeline.fetch_list(context, table.name, parse_list(raw)).records():
         title, *details = [display_text(column.column, record.get(column.path), zone) for column in columns] or [""]
         if "sys_id" in record:
             sys_id = record["sys_id"]["value"]
-            url = reverse("record-page", args=[table.name, sys_id])
+            url = reverse("record-page", args=[table.name, sys_id]) + parameter
             rows[sys_id] = {"url": url, "title": title or "(no name)", "details": list(filter(None, details))}
-    return rows, bool(result.next_page)
+    return rows

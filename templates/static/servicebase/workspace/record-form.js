@@ -17,12 +17,20 @@ if (form) {
 }
 setUpShortcuts();
 
-// The order of the list from which the record was opened, which a change of this record does not alter.
+// The order of the list from which the record was opened, which a change of this record does not alter. A record that was
+// opened elsewhere has the links of the server, until it is no longer in the list.
 function setUpListOrder() {
+  if (!new URLSearchParams(location.search).has("list")) return;
+  const idOf = (url) => new URL(url, location.href).pathname.split("/")[3];
+  const sys_id = idOf(location.href);
   const stored = JSON.parse(sessionStorage.getItem("servicebase-list") ?? "null");
-  const sys_id = location.pathname.split("/")[3];
   const place = stored?.rows.findIndex((row) => row.id === sys_id) ?? -1;
-  if (place < 0 || !new URLSearchParams(location.search).has("list")) return;
+  const links = ["previous-link", "next-link"].map((id) => document.getElementById(id)?.href);
+  if ((place < 0 || stored.isPart) && links.some(Boolean)) {
+    const rows = [links[0], location.href, links[1]].filter(Boolean).map((url) => ({ id: idOf(url), url }));
+    return sessionStorage.setItem("servicebase-list", JSON.stringify({ rows, isPart: true }));
+  }
+  if (place < 0) return;
   let before = document.getElementById("list-link");
   for (const [id, text, row] of [["previous-link", "Previous", stored.rows[place - 1]], ["next-link", "Next", stored.rows[place + 1]]]) {
     let link = document.getElementById(id);
@@ -37,6 +45,7 @@ function setUpListOrder() {
     if (link) link.href = row.url;
     before = link ?? before;
   }
+  if (stored.isPart) return;
   const count = Object.assign(document.createElement("span"), { className: "muted small", textContent: `${place + 1} of ${stored.rows.length}${stored.hasMore ? "+" : ""}` });
   document.getElementById("list-link")?.before(count);
 }
