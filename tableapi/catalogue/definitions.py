@@ -67,10 +67,10 @@ class Column:
     # Added to a product table by an administrator; its values are stored in a separate table.
     is_custom: bool = False
     choices: tuple[tuple[str, str], ...] = ()
+    column_type: ColumnType = field(init=False, repr=False)
 
-    @property
-    def column_type(self) -> ColumnType:
-        return COLUMN_TYPES[self.type]
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "column_type", COLUMN_TYPES[self.type])
 
     @property
     def compare_as(self) -> ComparisonKind:

@@ -20,8 +20,12 @@ def collecting_errors(errors: list[InvalidInput]) -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        if error.as_items() not in [other.as_items() for other in errors]:
-            errors.append(error)
+        add_once(errors, error)
+
+
+def add_once(errors: list[InvalidInput], error: InvalidInput) -> None:
+    if error.as_items() not in [other.as_items() for other in errors]:
+        errors.append(error)
 
 
 def check_mandatory(change: WriteRequest, column: Column, value: Any) -> None:
