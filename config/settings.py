@@ -104,12 +104,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "system.http.stateless_requests.StatelessRequests",
-    "system.http.middleware.SecurityHeaders",
-    "system.http.middleware.TrustedProxies",
-    "system.http.middleware.RequestLog",
-    "system.http.middleware.RequestLimits",
-    "system.http.middleware.RequestMetrics",
+    "system.http.middleware.RequestSteps",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "system.http.middleware.HostNames",
@@ -163,7 +158,7 @@ SESSION_COOKIE_NAME = "servicebase_session"
 SESSION_COOKIE_AGE = 60 * 60 * 12
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENVIRONMENT.is_https
 CSRF_COOKIE_NAME = "servicebase_csrf"
-CSRF_FAILURE_VIEW = "system.http.error_pages.csrf_failure"
+CSRF_FAILURE_VIEW = "system.http.error_responses.csrf_failure"
 SECURE_HSTS_SECONDS = 60 * 60 * 24 * 365 if ENVIRONMENT.is_https else 0
 
 LANGUAGE_CODE = "en"

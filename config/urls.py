@@ -29,7 +29,7 @@ urlpatterns = [
     path("", include("accounts.urls")),
 ]
 
-handler400 = "system.http.error_pages.bad_request"
-handler403 = "system.http.error_pages.access_denied"
-handler404 = "system.http.error_pages.not_found"
-handler500 = "system.http.error_pages.server_error"
+handler400 = "system.http.error_responses.bad_request"
+handler403 = "system.http.error_responses.access_denied"
+handler404 = "system.http.error_responses.not_found"
+handler500 = "system.http.error_responses.server_error"

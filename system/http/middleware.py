@@ -1,6 +1,5 @@
-"""The middleware of pages: each class runs one of the `steps` or extends a middleware of Django."""
+"""The middleware: the steps of every request, and the product's own middleware of pages."""
 
-import secrets
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -13,59 +12,56 @@ from django.middleware.common import CommonMiddleware
 from django_structlog.middlewares import RequestMiddleware
 
 from system import errors
-from system.http import error_responses, request_metrics, steps
+from system.http import error_responses, stateless_requests, steps
 from system.records import acting_user
 
-Handler = Callable[[HttpRequest], HttpResponse]
 
+class RequestSteps(RequestMiddleware):
+    """The first middleware: runs the steps of every request. All others handle only pages.
 
-class Middleware:
-    def __init__(self, get_response: Handler) -> None:
-        self.get_response = get_response
-
-
-def refusal_response(step: Callable[..., None], request: HttpRequest, *arguments: Any) -> HttpResponse | None:
-    """Run a step, and return the error response if it refuses the request."""
-    try:
-        step(request, *arguments)
-    except errors.ServiceError as error:
-        return error_responses.error_for_client(request, error)
-    return None
-
-
-class SecurityHeaders(Middleware):
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        response = self.get_response(request)
-        steps.add_security_headers(request, response)
-        return response
-
-
-def policy_with_nonce() -> tuple[str, str]:
-    """The Content-Security-Policy of a page with one inline script, and the nonce of the script."""
-    nonce = secrets.token_urlsafe(16)
-    return steps.POLICY_TEMPLATE.format(script=f" 'nonce-{nonce}'", style=" 'unsafe-inline'"), nonce
-
-
-class TrustedProxies(Middleware):
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return refusal_response(steps.use_forwarded_headers, request) or self.get_response(request)
-
-
-class RequestLog(RequestMiddleware):
-    """Sets the request ID and logs the request. The base class logs exceptions (`got_request_exception`).
-
-    The base class's `__call__` is replaced, because the signals that it sends have no receivers here.
+    The base class logs exceptions (`got_request_exception`). Its `__call__` is replaced, because the signals that it
+    sends have no receivers here.
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        try:
+            steps.use_forwarded_headers(request)
+            response = self._response_with_log(request)
+        except errors.ServiceError as error:
+            response = error_responses.error_for_client(request, error)
+        steps.add_security_headers(request, response)
+        return response
+
+    def _response_with_log(self, request: HttpRequest) -> HttpResponse:
         request_id = steps.set_request_id(request)
         try:
-            response: Any = self.get_response(request)
+            try:
+                steps.check_request_head(request)
+                response = self._response_with_metrics(request)
+            except errors.ServiceError as error:
+                response = error_responses.error_for_client(request, error)
             response["X-Request-ID"] = request_id
             steps.log_request(request, response.status_code)
-            return response  # type: ignore[no-any-return]
+            return response
         finally:
             structlog.contextvars.clear_contextvars()
+
+    def _response_with_metrics(self, request: HttpRequest) -> HttpResponse:
+        if request.path_info.startswith(settings.STATELESS_PATHS):
+            return stateless_requests.response_with_metrics(request, stateless_requests.view_response)
+        started_at = time.perf_counter()
+        response: Any = self.get_response(request)
+        steps.count_response(request, response.status_code, started_at)
+        return response  # type: ignore[no-any-return]
+
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., Any], positional: Any, named: Any
+    ) -> HttpResponse | None:
+        try:
+            steps.check_body_size(request, view)
+        except errors.ServiceError as error:
+            return error_responses.error_for_client(request, error)
+        return None
 
     @classmethod
     def bind_user_id(cls, request: HttpRequest) -> None:
@@ -74,26 +70,6 @@ class RequestLog(RequestMiddleware):
     @staticmethod
     def format_request(request: HttpRequest) -> str:
         return steps.method_and_path(request)
-
-
-class RequestLimits(Middleware):
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return refusal_response(steps.check_request_head, request) or self.get_response(request)
-
-    def process_view(
-        self, request: HttpRequest, view: Callable[..., Any], positional: Any, named: Any
-    ) -> HttpResponse | None:
-        return refusal_response(steps.check_body_size, request, view)
-
-
-class RequestMetrics(Middleware):
-    """Counts the requests that are within the limits."""
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        started_at = time.perf_counter()
-        response = self.get_response(request)
-        request_metrics.count_response(request, response.status_code, started_at)
-        return response
 
 
 class HostNames(CommonMiddleware):
@@ -105,11 +81,14 @@ class HostNames(CommonMiddleware):
         return None if request.path in self.PROBES else super().process_request(request)
 
 
-class ActingUser(Middleware):
+class ActingUser:
     """Sets the acting user to the signed-in user, and turns exceptions of views into responses."""
 
     # A limited user must still be able to sign out, and to revoke a key whose slow statements caused the limit.
     UNLIMITED_PATHS = ("/account/", "/logout/", "/admin/logout/", "/sso/")
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         try:
