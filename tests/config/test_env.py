@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from config import env, env_files
+from config import env
 from config.env import ConfigurationError
 
 INVALID_VALUES = {
@@ -136,14 +136,14 @@ class TestDotenv:
         path = tmp_path / ".env"
         path.write_text("# a comment\n\nSVC_PORT=9000\nSVC_HOST = '0.0.0.0'\nSECRET_KEY=\"a=b # c\"\n")
 
-        assert env_files.read_dotenv(path) == {"SVC_PORT": "9000", "SVC_HOST": "0.0.0.0", "SECRET_KEY": "a=b # c"}
+        assert env.read_dotenv(path) == {"SVC_PORT": "9000", "SVC_HOST": "0.0.0.0", "SECRET_KEY": "a=b # c"}
 
     def test_invalid_line_is_named_by_its_number(self, tmp_path: Path):
         path = tmp_path / ".env"
         path.write_text("SVC_PORT=9000\nnonsense\n")
 
         with pytest.raises(ConfigurationError, match=r"Line 2 of \.env"):
-            env_files.read_dotenv(path)
+            env.read_dotenv(path)
 
     def test_environment_takes_precedence_over_the_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         (tmp_path / ".env").write_text("SVC_PORT=9000\nSVC_HOST=0.0.0.0\n")
