@@ -52,15 +52,9 @@ class Postgres:
     def __init__(self, folder: DataFolder, size_overrides: Sequence[str] = ()) -> None:
         self.folder = folder
         self.size_overrides = size_overrides  # the administrator's settings, such as work_mem=64MB
-
-    @property
-    def url(self) -> str:
-        return f"postgresql://{DATABASE}@/{DATABASE}?host={quote(str(self.folder.sockets), safe='')}"
-
-    @property
-    def start_failure_message(self) -> str:
-        return (
-            f"PostgreSQL did not start with the data in {self.folder.postgres}. Its messages are above. "
+        self.url = f"postgresql://{DATABASE}@/{DATABASE}?host={quote(str(folder.sockets), safe='')}"
+        self.start_failure_message = (
+            f"PostgreSQL did not start with the data in {folder.postgres}. Its messages are above. "
             "If the data is damaged, move the folder away and restore a backup."
         )
 
@@ -68,7 +62,12 @@ class Postgres:
         """Create the cluster if there is none; an incomplete one never gets the final name."""
         version_file = self.folder.postgres / "PG_VERSION"
         if version_file.exists():
-            self._check_version(version_file)
+            major = version_file.read_text(encoding="ascii", errors="replace").strip()
+            if major != POSTGRES_MAJOR:
+                raise ConfigurationError(
+                    f"The data in {self.folder.postgres} was created by PostgreSQL {major}, not {POSTGRES_MAJOR}. "
+                    "Set SVC_DATA_DIR to a new folder and restore a backup from the older version."
+                )
             return
         if self.folder.postgres.exists() and any(self.folder.postgres.iterdir()):
             raise ConfigurationError(
@@ -86,14 +85,6 @@ class Postgres:
         if initdb.returncode != 0:
             raise ConfigurationError(f"PostgreSQL could not be set up: {last_line(initdb.stderr)}")
         unfinished_folder.replace(self.folder.postgres)
-
-    def _check_version(self, version_file: Path) -> None:
-        major = version_file.read_text(encoding="ascii", errors="replace").strip()
-        if major != POSTGRES_MAJOR:
-            raise ConfigurationError(
-                f"The data in {self.folder.postgres} was created by PostgreSQL {major}, not {POSTGRES_MAJOR}. "
-                "Set SVC_DATA_DIR to a new folder and restore a backup from the older version."
-            )
 
     def command(self) -> list[str]:
         settings = {
@@ -155,15 +146,9 @@ class Valkey:
     def __init__(self, folder: DataFolder) -> None:
         self.folder = folder
         self.socket = folder.sockets / "valkey.sock"
-
-    @property
-    def url(self) -> str:
-        return f"unix://{self.socket}"
-
-    @property
-    def start_failure_message(self) -> str:
-        return (
-            f"Valkey did not start with the data in {self.folder.valkey}. Move the folder away and start again. "
+        self.url = f"unix://{self.socket}"
+        self.start_failure_message = (
+            f"Valkey did not start with the data in {folder.valkey}. Move the folder away and start again. "
             "No work is lost, because pending background jobs are stored in the database."
         )
 
