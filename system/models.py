@@ -83,7 +83,7 @@ class DeletionLogEntry(Record):
         return f"Deleted record {self.display_value or self.record_id} of {self.table}"
 
 
-class Change(models.Model):
+class Change(models.Model):  # noqa: DJ008  (no page shows these rows by their text)
     """A write to a record. The table is partitioned by time; `tableapi.sql.change_rows` describes its values."""
 
     id = models.BigIntegerField(primary_key=True)
@@ -102,11 +102,8 @@ class Change(models.Model):
         db_table = "sys_change"
         managed = False
 
-    def __str__(self) -> str:
-        return f"{self.record_id} {self.operation}"
 
-
-class Preparation(models.Model):
+class Preparation(models.Model):  # noqa: DJ008
     """The stamp of the last preparation of the database, see `config.maintenance.preparation`; at most one row."""
 
     stamp = models.CharField(primary_key=True, max_length=64)
@@ -114,11 +111,8 @@ class Preparation(models.Model):
     class Meta:
         db_table = "system_preparation"
 
-    def __str__(self) -> str:
-        return self.stamp
 
-
-class Heartbeat(models.Model):
+class Heartbeat(models.Model):  # noqa: DJ008
     """The time when a background process last did its work. A process that hangs has no new heartbeats."""
 
     name = models.CharField(primary_key=True, max_length=20)
@@ -126,9 +120,6 @@ class Heartbeat(models.Model):
 
     class Meta:
         db_table = "system_heartbeat"
-
-    def __str__(self) -> str:
-        return self.name
 
     @classmethod
     def record(cls, name: str) -> None:

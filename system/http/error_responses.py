@@ -97,25 +97,21 @@ def from_drf(error: drf.APIException) -> ServiceError:
         return errors.UnsupportedMediaType()
     if isinstance(error, drf.ValidationError):
         # The first error of each field of a serializer.
-        return errors.combine_errors([_invalid_input(field, detail) for field, detail in _field_errors(error.detail)])
+        return errors.combine_errors(list(_field_errors(error.detail)))
     service_error = ServiceError(str(error.detail), code=str(error.get_codes()))
     service_error.status = error.status_code  # type: ignore[misc]  # 405 and 400
     return service_error
 
 
-def _field_errors(detail: Any, field: str | None = None) -> Iterator[tuple[str | None, Any]]:
+def _field_errors(detail: Any, field: str | None = None) -> Iterator[errors.InvalidInput]:
     if isinstance(detail, dict) and detail:
         for name, details in detail.items():
             yield from _field_errors(details, f"{field}.{name}" if field else name)
     elif isinstance(detail, list) and detail:
         yield from _field_errors(detail[0], field)
     else:
-        yield field, detail
-
-
-def _invalid_input(field: str | None, detail: Any) -> errors.InvalidInput:
-    code = "mandatory" if getattr(detail, "code", "") in ("required", "null", "blank") else "invalid_value"
-    return errors.InvalidInput(str(detail), code=code, field=field)
+        code = "mandatory" if getattr(detail, "code", "") in ("required", "null", "blank") else "invalid_value"
+        yield errors.InvalidInput(str(detail), code=code, field=field)
 
 
 def to_service_error(error: Exception, caller: Any = None) -> ServiceError | None:
@@ -134,9 +130,7 @@ def to_service_error(error: Exception, caller: Any = None) -> ServiceError | Non
             return errors.AccessDenied()
         case drf.APIException():
             return from_drf(error)
-        case TooManySlowBodies():
-            return errors.Unavailable()
-        case UnreadablePostError() if isinstance(error.__cause__, TooManySlowBodies):
+        case TooManySlowBodies() | UnreadablePostError(__cause__=TooManySlowBodies()):
             return errors.Unavailable()
         case DataError():
             return errors.BadRequest("A value cannot be stored or compared.")

@@ -101,6 +101,10 @@ def final_processors(*, as_json: bool) -> list[Any]:
     return [structlog.processors.format_exc_info, redact, renderer]
 
 
+# They log each task, or each request to a provider with its URL.
+QUIET_LOGGERS = ("celery.beat", "celery.worker.strategy", "celery.app.trace", "httpx", "httpcore", "httpx2", "openai")
+
+
 def logging_config(*, as_json: bool) -> dict[str, Any]:
     """Django's LOGGING setting: libraries log in the same format as the product."""
     return {
@@ -129,14 +133,7 @@ def logging_config(*, as_json: bool) -> dict[str, Any]:
             # Anyone can send a wrong host name. The line of the request reports it without a traceback.
             "django.security.DisallowedHost": {"level": "CRITICAL"},
             "django.server": {"handlers": [], "propagate": True},
-            "celery.beat": {"level": "WARNING"},
-            "celery.worker.strategy": {"level": "WARNING"},
-            "celery.app.trace": {"level": "WARNING"},
-            "httpx": {"level": "WARNING"},
-            "httpcore": {"level": "WARNING"},
-            # Each request of the embedding provider's client, with its URL.
-            "httpx2": {"level": "WARNING"},
-            "openai": {"level": "WARNING"},
+            **{name: {"level": "WARNING"} for name in QUIET_LOGGERS},
         },
     }
 

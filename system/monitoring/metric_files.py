@@ -36,9 +36,6 @@ class FileBuffer(bytearray):
         super().__setitem__(position, data)
         self.is_changed = True
 
-    def grow(self, size: int) -> None:
-        self.extend(bytes(size - len(self)))
-
     def write(self) -> None:
         """Write the used bytes, and the header last, so that readers see the previous content until then."""
         if not self.is_changed:
@@ -116,9 +113,9 @@ class BufferedDict(mmap_dict.MmapedDict):
     def _init_value(self, key: str) -> None:
         size = len(key.encode()) + 32  # length, padding, value and timestamp
         while self._used + size > self._capacity:
-            self._capacity *= 2
             buffer: Any = self._m
-            buffer.grow(self._capacity)
+            buffer.extend(bytes(self._capacity))
+            self._capacity *= 2
         super()._init_value(key)  # type: ignore[no-untyped-call]
 
     def write_value(self, key: str, value: float, timestamp: float) -> None:

@@ -81,7 +81,7 @@ def _exchange(request: httpcore2.Request, channel: Channel, policy: Policy) -> O
     headers = _join_headers(response.headers)
     _check_head(response.status, headers, policy)
     # Twice the body leaves room for any reasonable chunking, but not for a long extension on every chunk.
-    channel.set_byte_limit(2 * policy.max_body_bytes)
+    channel.bytes_left = 2 * policy.max_body_bytes
     body = bytearray()
     for chunk in response.iter_stream():
         body += chunk

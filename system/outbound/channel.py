@@ -27,18 +27,15 @@ class Channel(httpcore2.NetworkStream):
     def __init__(self, sock: socket.socket, deadline: Deadline, byte_limit: int) -> None:
         self._sock = sock
         self._deadline = deadline
-        self._bytes_left = byte_limit
-
-    def set_byte_limit(self, size: int) -> None:
-        """Set how many more bytes may be read from the network, including framing and trailers."""
-        self._bytes_left = size
+        # How many more bytes may be read from the network, including framing and trailers.
+        self.bytes_left = byte_limit
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        if self._bytes_left <= 0:
+        if self.bytes_left <= 0:
             raise OutboundFailed("too_large", "The response is too large.")
         self._sock.settimeout(self._deadline.remaining_s())
-        data = self._sock.recv(min(max_bytes, self._bytes_left))
-        self._bytes_left -= len(data)
+        data = self._sock.recv(min(max_bytes, self.bytes_left))
+        self.bytes_left -= len(data)
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
