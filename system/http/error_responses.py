@@ -69,15 +69,10 @@ def error_response(error: ServiceError) -> HttpResponse:
     return response
 
 
-def expects_json(request: HttpRequest) -> bool:
-    """Whether errors are returned as JSON, for programs, instead of as a page."""
-    is_endpoint = request.path.startswith((*settings.STATELESS_PATHS, "/api/"))
-    return is_endpoint or "text/html" not in request.headers.get("Accept", "")
-
-
 def error_for_client(request: HttpRequest, error: ServiceError) -> HttpResponse:
-    """The error response for this caller: JSON or a page."""
-    if expects_json(request):
+    """The error response for this caller: JSON for programs, otherwise a page."""
+    is_endpoint = request.path.startswith((*settings.STATELESS_PATHS, "/api/"))
+    if is_endpoint or "text/html" not in request.headers.get("Accept", ""):
         return error_response(error)
     # Does not load the user, because the database may be unavailable.
     user = loaded_user(request)

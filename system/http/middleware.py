@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 import structlog
@@ -37,7 +37,10 @@ class RequestSteps(RequestMiddleware):
         try:
             try:
                 steps.check_request_head(request)
-                response = self._response_with_metrics(request)
+                if request.path_info.startswith(settings.STATELESS_PATHS):
+                    response = stateless_requests.response_with_metrics(request, stateless_requests.view_response)
+                else:
+                    response = self._page_with_metrics(request)
             except errors.ServiceError as error:
                 response = error_responses.error_for_client(request, error)
             response["X-Request-ID"] = request_id
@@ -46,9 +49,7 @@ class RequestSteps(RequestMiddleware):
         finally:
             structlog.contextvars.clear_contextvars()
 
-    def _response_with_metrics(self, request: HttpRequest) -> HttpResponse:
-        if request.path_info.startswith(settings.STATELESS_PATHS):
-            return stateless_requests.response_with_metrics(request, stateless_requests.view_response)
+    def _page_with_metrics(self, request: HttpRequest) -> HttpResponse:
         started_at = time.perf_counter()
         response: Any = self.get_response(request)
         steps.count_response(request, response.status_code, started_at)
@@ -93,7 +94,9 @@ class ActingUser:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         try:
             user = self._session_user(request)
-            with acting_user.acting_as(str(user.pk) if user else None), self._limit_requests(request, user):
+            is_limited = user is not None and not request.path.startswith(self.UNLIMITED_PATHS)
+            limit = user.limit_requests() if is_limited else nullcontext()
+            with acting_user.acting_as(str(user.pk) if user else None), limit:
                 return self.get_response(request)
         except Exception as error:  # the session's user could not be read, or has to wait
             response = self.process_exception(request, error)
@@ -107,9 +110,6 @@ class ActingUser:
             return None
         user = request.user
         return user if user.is_authenticated else None
-
-    def _limit_requests(self, request: HttpRequest, user: Any) -> AbstractContextManager[None]:
-        return nullcontext() if user is None or request.path.startswith(self.UNLIMITED_PATHS) else user.limit_requests()
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         service_error = error_responses.to_service_error(error, steps.loaded_user(request))

@@ -57,15 +57,11 @@ class StoredFile(FileResponse):
     def close(self) -> None:
         super().close()
         if self.is_read_by_server:
-            _delete_later(self.path)
+            _waiting_files.put((time.monotonic() + DELETION_DELAY_S, self.path))
+            if _thread_start_lock.acquire(blocking=False):  # the first file of this process
+                threading.Thread(target=_delete_waiting_files, name="file-deletion", daemon=True).start()
         else:
             Path(self.path).unlink(missing_ok=True)
-
-
-def _delete_later(path: str) -> None:
-    _waiting_files.put((time.monotonic() + DELETION_DELAY_S, path))
-    if _thread_start_lock.acquire(blocking=False):  # the first file of this process
-        threading.Thread(target=_delete_waiting_files, name="file-deletion", daemon=True).start()
 
 
 def _delete_waiting_files() -> None:
