@@ -107,6 +107,17 @@ def test_same_file_is_stored_once(desktop_visitor: Visitor):
     expect(documents_section(page)).to_contain_text("1 document,")
 
 
+def test_upload_row_says_how_processing_ended(collection_visitor: Visitor):
+    page = collection_visitor.page
+    rows = upload_files(page, file_payload("good.md", b"The lamp"), file_payload("broken.pdf", b"%PDF-1.7 broken"))
+    expect(rows.filter(has_text="good.md").get_by_role("status")).to_have_text("ready", timeout=LOAD_TIMEOUT_MS)
+    broken = rows.filter(has_text="broken.pdf")
+    expect(broken.locator(".error-text")).to_be_visible(timeout=LOAD_TIMEOUT_MS)
+    expect(page.locator("#uploads progress:visible")).to_have_count(0)
+    broken.get_by_role("button", name="Remove").click()
+    expect(broken).to_have_count(0)
+
+
 def test_changed_file_replaces_the_document(collection_visitor: Visitor):
     page = collection_visitor.page
     metadata_summary = page.locator("#upload").get_by_text("Metadata for new uploads")

@@ -4,6 +4,7 @@
   const MAX_ACTIVE_UPLOADS = 2; // the server reads few bodies at a time
   const STATE_TEXTS = { ready: "ready", empty: "no text found", failed: "could not be read" };
   const PERMANENT_ERROR_STATUSES = [413, 415]; // too large, or an unsupported type: a retry would fail again
+  const STATUS_INTERVAL_MS = 2000;
   const EMPTY_FILE_CODE = "empty_file"; // a permanent error too
   const UPLOAD_FAILED_TEXT = "Upload failed. Try again. If the file has changed in the meantime, choose it again.";
   const AMBIGUOUS_NAME_TEXT = "Several documents have this name. Delete all but the one that you want to replace, then try again.";
@@ -135,12 +136,12 @@
     showResult(upload, request) {
       const result = parseBody(request);
       if (request.status >= 200 && request.status < 300) {
-        const text = STATE_TEXTS[result.document_status] || "uploaded, processing…";
-        this.showStatus(upload, result.duplicate ? "already exists" : text);
-        if (!result.duplicate) this.reportSameName(upload, text, result.doc_id);
-        const progressBar = upload.row.querySelector("progress");
-        progressBar.value = progressBar.max;
-        progressBar.hidden = result.duplicate;
+        upload.row.querySelector("progress").hidden = result.duplicate;
+        this.showState(upload, result.duplicate ? "already exists" : result.document_status);
+        if (!result.duplicate) {
+          this.reportSameName(upload, result.doc_id);
+          this.follow(upload, result);
+        }
         upload.row.classList.add("is-done");
       } else {
         const messages = (result.errors ?? []).map((error) => error.message);
@@ -153,15 +154,41 @@
       htmx.trigger(document.body, "uploaded");
     }
 
+    // Shows how processing ended, because the list of documents may be filtered or show another page.
+    async follow(upload, { doc_id, document_status: state }) {
+      const url = `${this.form.action.split("?")[0]}?${new URLSearchParams({ doc_id })}`;
+      while (!STATE_TEXTS[state] && upload.row.isConnected) {
+        await new Promise((resolve) => setTimeout(resolve, STATUS_INTERVAL_MS));
+        const response = document.hidden ? null : await fetch(url).catch(() => null);
+        if (!response?.ok) continue;
+        const [found] = await response.json();
+        if (!found) return; // deleted in the meantime
+        state = found.document_status;
+        if (state === "failed") this.showFailure(upload, found.error || STATE_TEXTS.failed, false);
+        else this.showState(upload, state);
+      }
+    }
+
+    showState(upload, state) {
+      upload.state = state;
+      const isFinal = Boolean(STATE_TEXTS[state]);
+      const progressBar = upload.row.querySelector("progress");
+      progressBar.removeAttribute("value"); // it moves until the file is processed
+      progressBar.hidden ||= isFinal;
+      const text = isFinal ? STATE_TEXTS[state] : state === "already exists" ? state : "uploaded, processing…";
+      this.setText(upload, upload.hasSameName ? `${text}. Another document has the same name.` : text, false);
+    }
+
     // A search finds both documents, and the older one may be the better match.
-    async reportSameName(upload, text, docId) {
+    async reportSameName(upload, docId) {
       const documents = (await this.findDocuments(upload)) ?? [];
-      const hasOther = documents.some((candidate) => candidate.doc_id !== docId);
-      if (hasOther) this.showStatus(upload, `${text}. Another document has the same name.`);
+      upload.hasSameName = documents.some((candidate) => candidate.doc_id !== docId);
+      if (upload.hasSameName && !upload.row.classList.contains("is-failed")) this.showState(upload, upload.state);
     }
 
     showFailure(upload, text, canRetry) {
       upload.row.querySelector(".upload-retry").hidden = !canRetry;
+      upload.row.classList.remove("is-done");
       this.showStatus(upload, text, true);
     }
 
@@ -193,11 +220,15 @@
     }
 
     showStatus(upload, text, isFailure = false) {
+      upload.row.querySelector("progress").hidden = isFailure;
+      this.setText(upload, text, isFailure);
+    }
+
+    setText(upload, text, isFailure) {
       const status = upload.row.querySelector(".upload-status");
       status.textContent = text;
       status.classList.toggle("error-text", isFailure);
       upload.row.classList.toggle("is-failed", isFailure);
-      upload.row.querySelector("progress").hidden = isFailure;
       upload.row.querySelector(".buttons").hidden = !isFailure;
       this.updateBulkButtons();
     }
