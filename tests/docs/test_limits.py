@@ -95,7 +95,7 @@ OTHER_CONSTANTS = {
     "tableapi.imports.cells.MAX_CACHED_CHARACTERS",
     "workspace.pages.imports.PART_BYTES",
     "workspace.pages.search.MAX_ITEMS",
-    "workspace.forms.stored_record.FINGERPRINT_LENGTH",
+    "workspace.forms.submission.FINGERPRINT_LENGTH",
     "workspace.forms.controls.MAX_LINE_LENGTH",
     "workspace.forms.options.MAX_IDS_PER_QUERY",
     "tableapi.management.commands.import.PART_BYTES",

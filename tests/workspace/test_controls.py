@@ -14,7 +14,7 @@ from tableapi.models import Rule
 from tableapi.read.context import Caller, ReadContext
 from tests.tableapi import world
 from tests.tableapi.column_types import EXAMPLE_IDS, EXAMPLES
-from workspace.forms import controls, submitted
+from workspace.forms import controls
 
 READABLE_TYPES = [name for name in EXAMPLES if name not in ("password", "secret")]
 
@@ -64,7 +64,7 @@ def test_the_text_of_a_stored_value_is_read_as_the_same_value(
     column = device_table(context).columns[name]
 
     text = controls.form_text(column, before[name], context.caller.time_zone)
-    parsed = submitted.parse_control(context, column, text)
+    parsed = controls.parse_control(context, column, text)
 
     assert text
     ((after),) = world.data_of(world.api(bob).put(f"device/{created['sys_id']}", {name: parsed}, display_value="all"))
@@ -73,7 +73,7 @@ def test_the_text_of_a_stored_value_is_read_as_the_same_value(
 
 def test_an_empty_control_has_no_value(device: None, bob: User) -> None:
     context = context_of(bob)
-    values = [submitted.parse_control(context, column, "") for column in device_table(context).columns.values()]
+    values = [controls.parse_control(context, column, "") for column in device_table(context).columns.values()]
     assert set(values) == {None}
 
 
@@ -81,20 +81,20 @@ def test_an_empty_control_has_no_value(device: None, bob: User) -> None:
 def test_a_reference_is_an_id_or_a_display_value(device: None, bob: User, text: str) -> None:
     context = context_of(bob)
     column = device_table(context).columns["a_reference"]
-    assert submitted.parse_control(context, column, text) == EXAMPLE_IDS[1]
+    assert controls.parse_control(context, column, text) == EXAMPLE_IDS[1]
 
 
 def test_a_list_takes_ids_and_display_values_in_order(device: None, bob: User) -> None:
     context = context_of(bob)
     column = device_table(context).columns["a_list"]
-    assert submitted.parse_control(context, column, f"Zeta, {EXAMPLE_IDS[0]}") == [EXAMPLE_IDS[1], EXAMPLE_IDS[0]]
+    assert controls.parse_control(context, column, f"Zeta, {EXAMPLE_IDS[0]}") == [EXAMPLE_IDS[1], EXAMPLE_IDS[0]]
 
 
 @pytest.mark.parametrize("text", ["Nobody", "171000000000000009"])
 def test_a_missing_reference_is_reported_for_its_column(device: None, bob: User, text: str) -> None:
     context = context_of(bob)
     with pytest.raises(InvalidInput) as raised:
-        submitted.parse_control(context, device_table(context).columns["a_reference"], text)
+        controls.parse_control(context, device_table(context).columns["a_reference"], text)
     assert raised.value.as_item() == {
         "message": "Expected the display value of exactly one record that you can read.",
         "code": "invalid_value",
@@ -107,17 +107,17 @@ def test_a_record_that_the_caller_cannot_read_is_like_a_missing_one(device: None
     world.rule("read", "maker", condition="name=Acme")
     context = context_of(bob)
     column = device_table(context).columns["a_reference"]
-    assert submitted.parse_control(context, column, "Acme") == EXAMPLE_IDS[0]
+    assert controls.parse_control(context, column, "Acme") == EXAMPLE_IDS[0]
     for text in ("Zeta", EXAMPLE_IDS[1]):
         with pytest.raises(InvalidInput):
-            submitted.parse_control(context, column, text)
+            controls.parse_control(context, column, text)
         assert 'data-items="[]"' in rendered(context, "a_reference", text)
 
 
 def test_malformed_json_is_reported_for_its_column(device: None, bob: User) -> None:
     context = context_of(bob)
     with pytest.raises(InvalidInput) as raised:
-        submitted.parse_control(context, device_table(context).columns["a_json"], "{")
+        controls.parse_control(context, device_table(context).columns["a_json"], "{")
     assert raised.value.field == "a_json"
 
 

@@ -1,4 +1,4 @@
-"""Formats the values of records for pages: what the Table API returns, with times in the caller's time zone. Pure."""
+"""Labels of columns, and the texts of values that the Table API returned, with times in the caller's zone. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -10,8 +10,19 @@ from django.utils.html import strip_tags
 
 from system.encoded_query import ComparisonKind
 from tableapi.catalogue.definitions import Column
+from tableapi.query.expressions import ResolvedPath
 
 MINUTE_FORMAT = "{0.day} {0:%b %Y, %H:%M}"
+PATH_SEPARATOR = " \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "
+
+
+def column_label(column: Column) -> str:
+    return column.label or column.name
+
+
+def path_label(path: ResolvedPath) -> str:
+    """The labels of all columns of the path."""
+    return PATH_SEPARATOR.join(map(column_label, [*(step.column for step in path.steps), path.column]))
 
 
 def display_text(column: Column, field: Any, zone: tzinfo) -> str:

@@ -4,11 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tableapi.catalogue.definitions import USER_TABLE, Table
-from tableapi.query.parameters import parse_list
-from tableapi.read import pipeline
 from tableapi.read.context import ReadContext
 
-from .parameters import parameters, quoted_value
+from .parameters import quoted_value, read_list
 
 MAX_OPTIONS = 20
 PERSON_COLUMNS = ("first_name", "last_name", "email")
@@ -27,7 +25,7 @@ def find_options(context: ReadContext, table: Table, text: str) -> list[dict[str
     others = [other for other in PERSON_COLUMNS if table.name == USER_TABLE and context.view.column(table, other)]
     for operator in ("STARTSWITH", "LIKE") if text else ("",):
         query = "^OR".join(f"{column}{operator}{quoted_value(text)}" for column in [name, *others] if operator)
-        if records := _read(context, table, f"{name},{','.join(others)}", f"{query}^ORDERBY{name}", MAX_OPTIONS):
+        if records := _read(context, table, [name, *others], f"{query}^ORDERBY{name}", MAX_OPTIONS):
             return [_option(record, name) for record in records if name in record]
     return []
 
@@ -65,16 +63,13 @@ def _read_ids(context: ReadContext, table: Table, name: str, ids: Iterable[str])
     wanted, records = list(dict.fromkeys(ids)), []
     for start in range(0, len(wanted), MAX_IDS_PER_QUERY):
         query = f"sys_idIN{','.join(wanted[start : start + MAX_IDS_PER_QUERY])}"
-        records += _read(context, table, name, query, MAX_IDS_PER_QUERY)
+        records += _read(context, table, [name], query, MAX_IDS_PER_QUERY)
     return records
 
 
-def _read(context: ReadContext, table: Table, names: str, query: str, limit: int) -> list[dict[str, Any]]:
+def _read(context: ReadContext, table: Table, names: list[str], query: str, limit: int) -> list[dict[str, Any]]:
     """The records with their ids and these columns."""
-    raw = parameters(
-        sysparm_query=query, sysparm_fields=f"sys_id,{names}", sysparm_display_value="all", sysparm_limit=limit
-    )
-    records = pipeline.fetch_list(context, table.name, parse_list(raw)).records()
+    records = read_list(context, table, ["sys_id", *names], query, limit).records()
     return [record for record in records if "sys_id" in record]
 
 

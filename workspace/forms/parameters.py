@@ -1,6 +1,14 @@
-"""Builds parameters and queries of the Table API."""
+"""Builds parameters and queries of the Table API, and reads lists with them."""
+
+from collections.abc import Iterable
 
 from django.utils.datastructures import MultiValueDict
+
+from tableapi.catalogue.definitions import Table
+from tableapi.query.parameters import parse_list
+from tableapi.read import pipeline
+from tableapi.read.context import ReadContext
+from tableapi.read.list_page import ListResult
 
 
 def parameters(**values: str | int) -> MultiValueDict[str, str]:
@@ -15,3 +23,11 @@ def quoted_value(value: str) -> str:
     '{a^b}}}'
     """
     return f"{{{value.replace('}', '}}')}}}"
+
+
+def read_list(context: ReadContext, table: Table, names: Iterable[str], query: str, limit: int) -> ListResult:
+    """Records with these columns, as `sysparm_display_value=all` returns them."""
+    raw = parameters(
+        sysparm_query=query, sysparm_fields=",".join(names), sysparm_display_value="all", sysparm_limit=limit
+    )
+    return pipeline.fetch_list(context, table.name, parse_list(raw))

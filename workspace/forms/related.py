@@ -4,14 +4,11 @@ from typing import Any
 
 from tableapi.catalogue.definitions import CREATE, Column, Table
 from tableapi.query.expressions import NEVER
-from tableapi.query.parameters import parse_list
-from tableapi.read import pipeline
 from tableapi.read.context import ReadContext
 
-from .controls import column_label
-from .display import display_text
+from .display import column_label, display_text
 from .layout import summary_columns
-from .parameters import parameters
+from .parameters import read_list
 
 MAX_RELATED_RECORDS = 10
 MAX_RELATED_COLUMNS = 5
@@ -33,13 +30,8 @@ def _related_list(context: ReadContext, table: Table, column: Column, query: str
     view, permissions, zone = context.view, context.view.permissions, context.caller.time_zone
     columns = [other for other in summary_columns(view, table, MAX_RELATED_COLUMNS) if other is not column]
     names = [other.name for other in columns] + ["sys_id"] * (view.column(table, "sys_id") is not None)
-    raw = parameters(
-        sysparm_query=f"{query}^ORDERBYDESCsys_updated_at" if view.column(table, "sys_updated_at") else query,
-        sysparm_fields=",".join(names or [column.name]),
-        sysparm_display_value="all",
-        sysparm_limit=MAX_RELATED_RECORDS,
-    )
-    result = pipeline.fetch_list(context, table.name, parse_list(raw))
+    sorted_query = f"{query}^ORDERBYDESCsys_updated_at" if view.column(table, "sys_updated_at") else query
+    result = read_list(context, table, names or [column.name], sorted_query, MAX_RELATED_RECORDS)
     decisions = [permissions.record_decision(CREATE, table), permissions.column_decision(CREATE, table, column)]
     return {
         "table": table,

@@ -1,8 +1,11 @@
-"""A submitted form: the texts of its controls, what they were based on, and the body of the write."""
+"""Reads the stored values of a form, compares what was submitted with them, and builds the body of the write."""
 
+import hashlib
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from django.http import QueryDict
@@ -10,21 +13,43 @@ from django.http import QueryDict
 from system.errors import InvalidInput, PreconditionFailed, combine_errors
 from tableapi.catalogue.definitions import CREATE, Column, Table
 from tableapi.query.expressions import NEVER
-from tableapi.query.parameters import OutputOptions
+from tableapi.query.parameters import DisplayMode, OutputOptions
+from tableapi.read import pipeline
 from tableapi.read.context import ReadContext
 from tableapi.values import column_values, defaults
 from tableapi.write import current_record, payload
 from tableapi.write.column_errors import check_mandatory, collecting_errors
 from tableapi.write.write_request import WriteInput
 
-from .controls import form_text
-from .stored_record import FINGERPRINT_LENGTH, fingerprint, fingerprints, read_stored
-from .submitted import parse_control
+from .controls import form_text, parse_control, sent_texts
+from .display import display_text
 
+FINGERPRINT_LENGTH = 16
 VERSION, FINGERPRINT = re.compile("[0-9]{1,18}"), re.compile(rf"\b[0-9a-f]{{{FINGERPRINT_LENGTH}}}\b")
-TOKEN_NAME = "csrfmiddlewaretoken"
-# Names of columns start with a letter.
-BASE_NAME, VERSION_NAME = "_base", "_version"
+
+
+@dataclass(frozen=True)
+class StoredRecord:
+    """Fields as `sysparm_display_value=all` returns them. `version` is None if the caller cannot read it."""
+
+    fields: Mapping[str, Any]
+    version: int | None
+    title: str
+
+
+def read_stored(context: ReadContext, table: Table, sys_id: str, keys: Iterable[str] = ()) -> StoredRecord:
+    """Read these columns and paths, and the title: the display value or the id. Raises 404 like the API."""
+    display, zone = table.display_column, context.caller.time_zone
+    names = dict.fromkeys([*keys, *([display.name] if display else [])])
+    readable = tuple(key for key in names if "." in key or context.view.column(table, key) is not None)
+    output = OutputOptions(readable, display_mode=DisplayMode.BOTH, with_links=False)
+    result = pipeline.fetch_record(
+        context, table, sys_id, output if readable else pipeline.minimal_output(context, table)
+    )
+    # A float would change the digits of decimals.
+    fields = json.loads(result.body, parse_float=Decimal)
+    title = display_text(display, fields.get(display.name), zone) if display else ""
+    return StoredRecord(fields, result.version, title or sys_id)
 
 
 @dataclass(frozen=True)
@@ -37,11 +62,22 @@ class Submission:
 
     @classmethod
     def of(cls, post: QueryDict) -> "Submission":
-        names = [name for name in post if name != TOKEN_NAME and not name.startswith("_")]
+        # Names of columns start with a letter.
+        names = [name for name in post if name != "csrfmiddlewaretoken" and not name.startswith("_")]
         texts = {name: post.getlist(name)[-1].replace("\r\n", "\n") for name in names}
-        version = post.get(VERSION_NAME, "")
-        base = frozenset(FINGERPRINT.findall(post.get(BASE_NAME, "")))
+        version = post.get("_version", "")
+        base = frozenset(FINGERPRINT.findall(post.get("_base", "")))
         return cls(texts, base, int(version) if VERSION.fullmatch(version) else None)
+
+
+def fingerprint(column_name: str, text: str) -> str:
+    return hashlib.sha256(f"{column_name}={text}".encode(errors="surrogatepass")).hexdigest()[:FINGERPRINT_LENGTH]
+
+
+def fingerprints(context: ReadContext, column: Column, field: Any) -> set[str]:
+    """The fingerprints of the texts that leave the value unchanged. Secrets have none."""
+    texts = sent_texts(column, field, context.caller.time_zone) if column.is_readable else []
+    return {fingerprint(column.name, text) for text in texts}
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tableapi.query.expressions import NEVER
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
 from tableapi.read.entry_pages import Entry, EntryPage
-from workspace.forms.controls import column_label
+from workspace.forms.display import column_label
 from workspace.forms.parameters import parameters
 from workspace.pages.activity_display import (
     Names,

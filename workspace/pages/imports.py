@@ -19,7 +19,7 @@ from tableapi.imports import jobs, options
 from tableapi.imports.options import ImportOptions
 from tableapi.query.expressions import NEVER
 from tableapi.read.context import ReadContext
-from workspace.forms.controls import column_label
+from workspace.forms.display import column_label
 from workspace.pages.base import WorkspacePage
 
 MAX_SHOWN_ERRORS = 100

@@ -20,7 +20,7 @@ from tableapi.read.context import ReadContext
 from tableapi.write import update
 from tableapi.write.table_write import write
 from tableapi.write.write_request import WriteInput, WriteRequest
-from workspace.forms import controls, submitted
+from workspace.forms import controls
 from workspace.forms.display import display_text
 from workspace.forms.options import labels_of
 from workspace.lists import columns, rows
@@ -51,7 +51,7 @@ class CellView(TablePage):
     def post(self, request: HttpRequest, table: str, sys_id: str, column: str) -> HttpResponse:
         text, version = request.POST.get(column, ""), request.POST.get("cell-version", "")
         try:
-            value = submitted.parse_control(self.read_context, self.cell.column, text)
+            value = controls.parse_control(self.read_context, self.cell.column, text)
             is_current = (lambda stored: str(stored) == version) if version else None
             change = WriteInput({column: value}, OutputOptions(), is_current=is_current, replaces_json=True)
             write(self.caller, table, change, partial(update.update, sys_id=sys_id, replaces=False))
@@ -123,7 +123,7 @@ class BulkPage(TablePage):
         column, text, errors = self.table.columns[name], self.request.POST.get(name, ""), []
         if is_complete:
             try:
-                value = submitted.parse_control(self.read_context, column, text)
+                value = controls.parse_control(self.read_context, column, text)
                 return self.write({name: value}, bulk_write.update_records)
             except InvalidInput as error:
                 errors.append(error.message)

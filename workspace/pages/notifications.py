@@ -8,7 +8,7 @@ from tableapi.notifications import listing
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
 from tableapi.read.entry_pages import Entry
-from workspace.forms.controls import column_label
+from workspace.forms.display import column_label
 from workspace.forms.parameters import parameters
 from workspace.pages.activity_display import comment_parts, find_names, time_context
 from workspace.pages.base import WorkspacePage

@@ -19,8 +19,7 @@ from tableapi.write.table_write import write
 from tableapi.write.write_request import WriteInput
 from workspace.forms.record_form import new_form, record_form
 from workspace.forms.related import related_lists
-from workspace.forms.stored_record import read_stored
-from workspace.forms.submission import Submission, read_change, read_creation
+from workspace.forms.submission import Submission, read_change, read_creation, read_stored
 from workspace.lists.siblings import siblings
 from workspace.models import RecentRecord
 from workspace.pages.base import WorkspacePage
