@@ -14,8 +14,7 @@ from workspace.pages import (
     search,
 )
 from workspace.pages import list as list_page
-from workspace.pages.activity import ActivityAction, ActivityPage
-from workspace.pages.activity_files import AttachmentFile, UploadAction
+from workspace.pages.activity import ActivityAction, ActivityPage, AttachmentFile, UploadAction
 
 TABLE = "tables/<slug:table>/"
 RECORD = f"{TABLE}<slug:sys_id>/"

@@ -1,15 +1,21 @@
-"""The page with the activity of a record, its parts for htmx, and the actions on it."""
+"""The page with the activity of a record, its parts for htmx, and the actions and files on it."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import IO, Any, cast
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
-from system.errors import ServiceError
-from tableapi.attached import comments
+from system.errors import BadRequest, ServiceError
+from system.http import uploads
+from system.http.etags import IF_NONE_MATCH, read_tags
+from tableapi.attached import attachments, comments, preview
+from tableapi.http.attachment_content import CONTENT_POLICY, content_response
+from tableapi.read.context import Caller
 from workspace.pages.activity_stream import read_activity
 from workspace.pages.base import WorkspacePage
 
@@ -23,6 +29,8 @@ FRAGMENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "activity-files": ("activity_files", ("files",)),
     "activity-following": ("activity_following", ("following",)),
 }
+# The browser keeps a file, but asks whether the caller can still read it.
+CACHE_POLICY = "private, no-cache"
 
 
 class ActivityPage(WorkspacePage):
@@ -67,3 +75,57 @@ class ActivityAction(ActivityPage):
         if "HX-Request" in request.headers:
             return self.show(table, sys_id, {})
         return redirect(f"{reverse('record-activity', args=[table, sys_id])}#activity")
+
+
+@method_decorator(csrf_exempt, name="dispatch")  # otherwise, the check reads the body of people who are not signed in
+class UploadAction(ActivityAction):
+    """Receives one file from a script, or the files of a form."""
+
+    body_limit = settings.ATTACHMENT_LIMIT + uploads.FORM_OVERHEAD_BYTES
+
+    def post(self, request: HttpRequest, **path: str) -> HttpResponse:
+        if "X-CSRFToken" not in request.headers:
+            return self._receive_form(request, **path)
+        request.POST = QueryDict()  # so that the check does not read the body
+        return self._receive_stream(request, **path)
+
+    @method_decorator(csrf_protect)
+    def _receive_stream(self, request: HttpRequest, table: str, sys_id: str) -> HttpResponse:
+        attachments.check_can_attach(self.caller, table, sys_id)  # before the file is received
+        with uploads.receive_upload(request, settings.ATTACHMENT_LIMIT) as upload:
+            return JsonResponse(attachments.create_attachment(self.caller, table, sys_id, upload), status=201)
+
+    @method_decorator(csrf_protect)
+    def _receive_form(self, request: HttpRequest, **path: str) -> HttpResponse:
+        self.action = self._attach_files
+        return super().post(request, **path)
+
+    def _attach_files(self, caller: Caller, table: str, sys_id: str) -> None:
+        files = self.request.FILES.getlist("attachment-file")
+        if not files:
+            raise BadRequest("Choose a file.", code="mandatory")
+        for file in files:
+            uploads.check_not_empty(file.size or 0)
+            uploads.check_size(file.size or 0, settings.ATTACHMENT_LIMIT)
+        for file in files:
+            upload = uploads.Upload(cast(IO[bytes], file.file), file.size or 0, file.name or "", "", {})
+            attachments.create_attachment(caller, table, sys_id, upload)
+
+
+class AttachmentFile(WorkspacePage):
+    """The bytes of an attachment, as the API returns them, or with a number that page of a PDF file as an image.
+    `X-Page-Count` is the number of pages that have an image."""
+
+    def get(self, request: HttpRequest, number: int | None = None, **path: str) -> HttpResponseBase:
+        attachment = attachments.find_attachment(self.caller, *path.values())
+        tag = f'"{attachment.sha256}"' if number is None else f'"{attachment.sha256}-{number}"'
+        if tag in read_tags(request, IF_NONE_MATCH):
+            return HttpResponse(status=304)
+        if number is None:
+            response: HttpResponseBase = content_response(request, attachment)
+        else:
+            image, page_count = preview.render_page(attachment, number)
+            headers = {"Content-Security-Policy": CONTENT_POLICY, "ETag": tag, "X-Page-Count": str(page_count)}
+            response = HttpResponse(image, content_type="image/png", headers=headers)
+        response["Cache-Control"] = CACHE_POLICY
+        return response

@@ -3,14 +3,14 @@
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
-from tableapi.catalogue.definitions import USER_TABLE, Catalogue, Table
+from tableapi.catalogue.definitions import Catalogue, Table
 from tableapi.notifications import listing
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
 from tableapi.read.entry_pages import Entry
 from workspace.forms.display import column_label
 from workspace.forms.parameters import parameters
-from workspace.pages.activity_display import comment_parts, find_names, time_context
+from workspace.pages.activity_stream import author_of, comment_parts, find_names, with_author
 from workspace.pages.base import WorkspacePage
 
 NOTIFICATIONS_PER_PAGE = 20
@@ -21,11 +21,8 @@ class NotificationsPage(WorkspacePage):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         only_unread = request.GET.get("show") == "unread"
-        raw = parameters(
-            sysparm_limit=NOTIFICATIONS_PER_PAGE,
-            sysparm_cursor=request.GET.get("after", ""),
-            unread="1" if only_unread else "",
-        )
+        after, unread = request.GET.get("after", ""), "1" if only_unread else ""
+        raw = parameters(sysparm_limit=NOTIFICATIONS_PER_PAGE, sysparm_cursor=after, unread=unread)
         page = listing.read_notifications(self.caller, raw)
         context = {
             "notifications": describe(self.caller, page.entries),
@@ -48,27 +45,19 @@ class NotificationsPage(WorkspacePage):
 def describe(catalogue: Catalogue, caller: Caller, entries: list[Entry]) -> list[Entry]:
     """What the template shows: labels instead of column names, and the names of the users that the caller can read."""
     context = caller.context(catalogue)
-    authors = [_author(entry) for entry in entries]
-    names = find_names(context, authors)
-    shown = []
-    for entry, author in zip(entries, authors, strict=True):
+    names, shown = find_names(context, map(author_of, entries)), []
+    for entry in entries:
         table = context.view.open_table(entry["table"])
         values = {
             "table_label": table.label,
-            "author": names.get(author),
-            "time": time_context(entry["sys_created_at"], caller),
-            "labels": [label_of(catalogue, table, name) for name in entry.get("columns", ())],
+            "labels": [_label_of(catalogue, table, name) for name in entry.get("columns", ())],
             "parts": comment_parts(entry["comment"]["text"]) if "comment" in entry else [],
         }
-        shown.append(entry | values)
+        shown.append(with_author(entry, names, caller) | values)
     return shown
 
 
-def _author(entry: Entry) -> tuple[str, str | None]:
-    return USER_TABLE, entry["comment"]["sys_created_by"] if "comment" in entry else entry.get("sys_updated_by")
-
-
-def label_of(catalogue: Catalogue, table: Table, name: str) -> str:
+def _label_of(catalogue: Catalogue, table: Table, name: str) -> str:
     """The label of a column, which may belong to a table that extends this one."""
     columns = (catalogue.tables[member].columns.get(name) for member in table.family)
     return next((column_label(column) for column in columns if column is not None), name)
