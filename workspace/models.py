@@ -78,14 +78,6 @@ class ListLayout(models.Model):
         return self.table_key
 
 
-class RecentRecordManager(models.Manager["RecentRecord"]):
-    def record_visit(self, user_id: str, table_key: str, record_id: str) -> None:
-        """Remember that the user opened the record, and forget all but their latest ones."""
-        plain_sql.run_statement(
-            RECORD_VISIT, {"user": user_id, "table": table_key, "record": record_id, "count": MAX_RECENT_RECORDS}
-        )
-
-
 class RecentRecord(models.Model):
     """A record that a user opened. Only its id is kept, so what it shows follows the rules of now."""
 
@@ -93,7 +85,6 @@ class RecentRecord(models.Model):
     table_key = models.CharField(max_length=63)
     record_id = models.CharField(max_length=32)
     opened_at = models.DateTimeField()
-    objects = RecentRecordManager()
 
     class Meta:
         db_table = "workspace_recent_record"
@@ -102,3 +93,9 @@ class RecentRecord(models.Model):
 
     def __str__(self) -> str:
         return self.record_id
+
+    @staticmethod
+    def add_visit(user_id: str, table_key: str, record_id: str) -> None:
+        """Remember that the user opened the record, and forget all but their latest ones."""
+        values = {"user": user_id, "table": table_key, "record": record_id, "count": MAX_RECENT_RECORDS}
+        plain_sql.run_statement(RECORD_VISIT, values)

@@ -3,16 +3,7 @@
 from django.urls import path
 
 from tableapi.attached import attachments, comments, followers
-from workspace.pages import (
-    home,
-    imports,
-    list_columns,
-    list_edit,
-    notifications,
-    record,
-    saved_lists,
-    search,
-)
+from workspace.pages import home, imports, list_columns, list_edit, notifications, record, saved_lists, search
 from workspace.pages import list as list_page
 from workspace.pages.activity import ActivityAction, ActivityPage, AttachmentFile, UploadAction
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from tableapi.access.caller_view import CallerView
 from tableapi.catalogue.definitions import NUMBER_COLUMN, Catalogue, Column, Table
@@ -31,14 +32,15 @@ def find_records(catalogue: Catalogue, caller: Caller, text: str) -> list[NamedR
     if not text or statement is None:
         return []
     rows = statement_runner.fetch(statement, context.inputs(start=text))
-    found: dict[tuple[str, str], NamedRecord] = {}
-    counts: dict[str, int] = {}
+    texts_by_table: dict[str, dict[str, str]] = {}
     for table_name, sys_id, value in statement_runner.strip_version(rows, catalogue):
-        if table_name is not None and (table_name, sys_id) not in found:
-            counts[table_name] = counts.get(table_name, 0) + 1
-            if counts[table_name] <= MAX_RECORDS_PER_TABLE:
-                found[table_name, sys_id] = NamedRecord(catalogue.tables[table_name], sys_id, value)
-    return list(found.values())
+        if table_name is not None:
+            texts_by_table.setdefault(table_name, {}).setdefault(sys_id, value)
+    return [
+        NamedRecord(catalogue.tables[name], sys_id, value)
+        for name, texts in texts_by_table.items()
+        for sys_id, value in islice(texts.items(), MAX_RECORDS_PER_TABLE)
+    ]
 
 
 def _compile(view: CallerView) -> Statement | None:
@@ -61,7 +63,5 @@ def _targets(view: CallerView) -> Iterator[tuple[Table, Column, Decision]]:
 def _is_searchable(view: CallerView, table: Table, column: Column) -> bool:
     is_indexed = column.is_indexed or column.is_display or column.is_unique
     visible = [view.column(table, name) for name in ("sys_id", column.name)]
-    is_always_visible = all(
-        column_and_guard is not None and column_and_guard[1] == ALWAYS for column_and_guard in visible
-    )
+    is_always_visible = all(found is not None and found[1] == ALWAYS for found in visible)
     return is_always_visible and is_indexed and column.column_type.is_text and column.column_type.has_main_index

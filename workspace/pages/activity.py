@@ -5,7 +5,7 @@ from typing import IO, Any, cast
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, QueryDict
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
@@ -48,8 +48,7 @@ class ActivityPage(WorkspacePage):
             target = self.request.headers.get("HX-Target", "") if error is None else ""
             template, parts = FRAGMENTS.get(target, FRAGMENTS["activity"])
         values = read_activity(self.caller, table, sys_id, parts, query)
-        values |= {"error": error, "file_limit": settings.ATTACHMENT_LIMIT, **draft}
-        response = render(self.request, f"workspace/{template}.html", values, status=error.status if error else 200)
+        response = self.render(template, {**values, "file_limit": settings.ATTACHMENT_LIMIT, **draft}, error)
         if error:
             response["HX-Retarget"] = "#activity"
         return response
@@ -85,20 +84,18 @@ class UploadAction(ActivityAction):
 
     def post(self, request: HttpRequest, **path: str) -> HttpResponse:
         if "X-CSRFToken" not in request.headers:
+            self.action = self._attach_files
             return self._receive_form(request, **path)
         request.POST = QueryDict()  # so that the check does not read the body
         return self._receive_stream(request, **path)
+
+    _receive_form = method_decorator(csrf_protect)(ActivityAction.post)
 
     @method_decorator(csrf_protect)
     def _receive_stream(self, request: HttpRequest, table: str, sys_id: str) -> HttpResponse:
         attachments.check_can_attach(self.caller, table, sys_id)  # before the file is received
         with uploads.receive_upload(request, settings.ATTACHMENT_LIMIT) as upload:
             return JsonResponse(attachments.create_attachment(self.caller, table, sys_id, upload), status=201)
-
-    @method_decorator(csrf_protect)
-    def _receive_form(self, request: HttpRequest, **path: str) -> HttpResponse:
-        self.action = self._attach_files
-        return super().post(request, **path)
 
     def _attach_files(self, caller: Caller, table: str, sys_id: str) -> None:
         files = self.request.FILES.getlist("attachment-file")

@@ -1,14 +1,16 @@
 """The base classes of the pages: they require a signed-in user and open tables with their rights."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from django.contrib.auth.mixins import LoginRequiredMixin
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
 from django.views import View
 
 from accounts.models import User
+from system.errors import ServiceError
 from system.http.error_responses import own_origin
 from tableapi.catalogue.definitions import Catalogue, Table
 from tableapi.database import catalogue_loader
@@ -50,11 +52,28 @@ class WorkspacePage(LoginRequiredMixin, View):
         *args: Arguments.args, **kwargs: Arguments.kwargs,
     ) -> Result:  # fmt: skip
         """Call the function with the caller's view of the current catalogue and the table, or raise its 404."""
-        return _read(self.caller, name, lambda context, table: function(context, table, *args, **kwargs))
+
+        @on_current_catalogue
+        def call(catalogue: Catalogue) -> Result:
+            context = self.caller.context(catalogue)
+            return function(context, context.view.open_table(name), *args, **kwargs)
+
+        return call()
 
     def open_table(self, name: str) -> tuple[ReadContext, Table]:
         """Open a table, or raise the 404 of the Table API. A table created by another process is found too."""
         return self.read(name, lambda context, table: (context, table))
+
+    def readable_tables(self) -> list[Table]:
+        """The tables in which the caller can read records, by label; those of the product itself come last."""
+        view = self.context().view
+        tables = filter(view.can_read, view.catalogue.tables.values())
+        return sorted(tables, key=lambda table: (table.is_system, table.label.casefold()))
+
+    def render(self, template: str, values: Mapping[str, Any], error: ServiceError | None = None) -> HttpResponse:
+        """Render a template of the workspace, after a refused action with its error and status."""
+        status = error.status if error else 200
+        return render(self.request, f"workspace/{template}.html", {**values, "error": error}, status=status)
 
 
 class TablePage(WorkspacePage):
@@ -74,9 +93,3 @@ class TablePage(WorkspacePage):
     def handle(self, context: ReadContext, opened: Table, /, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.read_context, self.table = context, opened
         return super().dispatch(self.request, *args, **kwargs)
-
-
-@on_current_catalogue
-def _read(catalogue: Catalogue, caller: Caller, name: str, function: Callable[[ReadContext, Table], Result]) -> Result:
-    context = caller.context(catalogue)
-    return function(context, context.view.open_table(name))

@@ -1,7 +1,7 @@
 """The caller's notifications: what happened to which record, and whether it was read."""
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 
 from tableapi.catalogue.definitions import Catalogue, Table
 from tableapi.notifications import listing
@@ -24,13 +24,13 @@ class NotificationsPage(WorkspacePage):
         after, unread = request.GET.get("after", ""), "1" if only_unread else ""
         raw = parameters(sysparm_limit=NOTIFICATIONS_PER_PAGE, sysparm_cursor=after, unread=unread)
         page = listing.read_notifications(self.caller, raw)
-        context = {
+        values = {
             "notifications": describe(self.caller, page.entries),
             "older": page.cursor,
             "only_unread": only_unread,
             "has_unread": any(not entry["read"] for entry in page.entries),
         }
-        return render(request, "workspace/notifications.html", context)
+        return self.render("notifications", values)
 
     def post(self, request: HttpRequest, entry: str = "") -> HttpResponse:
         body = {"read": request.POST.get("notification-read", "1") == "1"}

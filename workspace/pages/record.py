@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
 
@@ -43,17 +42,13 @@ class FormPage(WorkspacePage):
                 raise
             return self.show(table, sys_id, sent, error)
 
-    def render_form(self, form: dict[str, Any], error: ServiceError | None = None, **values: Any) -> HttpResponse:
-        status = error.status if error else 200
-        return render(self.request, "workspace/record.html", {"form": form, **values}, status=status)
-
 
 class RecordPage(FormPage):
     """`/tables/{table}/{sys_id}/`. A POST sends the controls of the columns to change."""
 
     def get(self, request: HttpRequest, table: str, sys_id: str = "") -> HttpResponse:
-        response = self.show(table, sys_id, Submission({}))
-        RecentRecord.objects.record_visit(self.user().pk, table_key(self.open_table(table)[1]), sys_id)
+        response = super().get(request, table, sys_id)
+        RecentRecord.add_visit(self.user().pk, table_key(self.open_table(table)[1]), sys_id)
         return response
 
     def save(self, table: str, sys_id: str, sent: Submission) -> HttpResponse:
@@ -72,7 +67,7 @@ class RecordPage(FormPage):
         form = self.read(table, record_form, sys_id, sent, error)
         list_text = self.request.GET.get("list", "")
         links = self.read(table, siblings, sys_id, list_text) if list_text else None
-        return self.render_form(form, error, siblings=links, list_text=list_text)
+        return self.render("record", {"form": form, "siblings": links, "list_text": list_text}, error)
 
 
 class NewRecordPage(FormPage):
@@ -97,10 +92,11 @@ class NewRecordPage(FormPage):
 
     def show(self, table: str, sys_id: str, sent: Submission, error: ServiceError | None = None) -> HttpResponse:
         if error is not None:
-            return self.render_form(self.read(table, new_form, sent, error), error)
+            return self.render("record", {"form": self.read(table, new_form, sent, error)}, error)
         catalogue_loader.reload_if_changed()  # an empty form needs no statement that would report newer rules
-        source = self.request.GET.get("_duplicate", "")
-        return self.render_form(self.read(table, new_form, Submission.of(self.request.GET), source=source))
+        query = self.request.GET
+        form = self.read(table, new_form, Submission.of(query), source=query.get("_duplicate", ""))
+        return self.render("record", {"form": form})
 
 
 class DeletePage(FormPage):
@@ -114,9 +110,8 @@ class DeletePage(FormPage):
 
     def show(self, table: str, sys_id: str, sent: Submission, error: ServiceError | None = None) -> HttpResponse:
         title = self.read(table, read_stored, sys_id).title
-        values = {"table": self.open_table(table)[1], "sys_id": sys_id, "title": title, "error": error}
-        status = error.status if error else 200
-        return render(self.request, "workspace/record_delete.html", values, status=status)
+        values = {"table": self.open_table(table)[1], "sys_id": sys_id, "title": title}
+        return self.render("record_delete", values, error)
 
 
 class RelatedView(WorkspacePage):
@@ -125,5 +120,4 @@ class RelatedView(WorkspacePage):
     def get(self, request: HttpRequest, table: str, sys_id: str) -> HttpResponse:
         title = self.read(table, read_stored, sys_id).title  # raises 404
         values = {"lists": self.read(table, related_lists, sys_id), "title": title, "table": table, "sys_id": sys_id}
-        template = "related" if "HX-Request" in request.headers else "related_page"
-        return render(request, f"workspace/{template}.html", values)
+        return self.render("related" if "HX-Request" in request.headers else "related_page", values)

@@ -1,9 +1,6 @@
 """The search of the whole service, and the suggestions of pickers and of the condition builder."""
 
-from collections.abc import Iterator
-
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
 from django.urls import reverse
 
 from collections_app import access
@@ -28,37 +25,38 @@ class SearchPage(WorkspacePage):
     def get(self, request: HttpRequest) -> HttpResponse:
         text = search_text(request)
         found = {
-            "Tables": list(self.tables(text.casefold()))[:MAX_ITEMS],
-            "Records": list(self.records(text)) if text else [],
-            "Collections": list(self.collections(text)),
-            "Administration": list(self.admin_pages(text.casefold()))[:MAX_ITEMS],
+            "Tables": self.tables(text.casefold())[:MAX_ITEMS],
+            "Records": self.records(text),
+            "Collections": self.collections(text),
+            "Administration": self.admin_pages(text.casefold())[:MAX_ITEMS],
         }
         groups = [{"title": title, "items": items} for title, items in found.items() if items]
         if "application/json" in request.headers.get("Accept", ""):
             return JsonResponse({"groups": groups})
-        return render(request, "workspace/search.html", {"groups": groups, "text": text})
+        return self.render("search", {"groups": groups, "text": text})
 
-    def tables(self, text: str) -> Iterator[SearchItem]:
-        view = self.context().view
-        tables = filter(view.can_read, view.catalogue.tables.values())
-        for table in sorted(tables, key=lambda table: (table.is_system, table.label.casefold())):
-            if text in table.label.casefold() or text in table.name:
-                yield item(table.label, reverse("table-list", args=[table.name]))
+    def tables(self, text: str) -> list[SearchItem]:
+        tables = [table for table in self.readable_tables() if text in table.label.casefold() or text in table.name]
+        return [item(table.label, reverse("table-list", args=[table.name])) for table in tables]
 
-    def records(self, text: str) -> Iterator[SearchItem]:
-        for record in name_search.find_records(self.caller, text):
-            yield item(record.text, reverse("record-page", args=[record.table.name, record.sys_id]), record.table.label)
+    def records(self, text: str) -> list[SearchItem]:
+        return [
+            item(found.text, reverse("record-page", args=[found.table.name, found.sys_id]), found.table.label)
+            for found in name_search.find_records(self.caller, text)
+        ]
 
-    def collections(self, text: str) -> Iterator[SearchItem]:
+    def collections(self, text: str) -> list[SearchItem]:
         found = access.readable_collections(self.user()).filter(name__icontains=text).order_by("name")
-        for collection in found[:MAX_ITEMS]:
-            yield item(collection.name, reverse("collection", args=[collection.pk]))
+        return [item(collection.name, reverse("collection", args=[collection.pk])) for collection in found[:MAX_ITEMS]]
 
-    def admin_pages(self, text: str) -> Iterator[SearchItem]:
-        for group in dashboard.sidebar(self.request) if self.user().is_staff else []:
-            for link in group["items"]:
-                if text in str(link["title"]).casefold():
-                    yield item(str(link["title"]), str(link["link"]), group["title"])
+    def admin_pages(self, text: str) -> list[SearchItem]:
+        groups = dashboard.sidebar(self.request) if self.user().is_staff else []
+        return [
+            item(str(link["title"]), str(link["link"]), group["title"])
+            for group in groups
+            for link in group["items"]
+            if text in str(link["title"]).casefold()
+        ]
 
 
 def item(title: str, url: str, detail: str = "") -> SearchItem:
