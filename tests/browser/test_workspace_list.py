@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.browser.axe import assert_no_findings
 from tests.browser.visitor import DESKTOP_SIZE, Visitor
 from tests.config.stack import Stack, manage
-from workspace.lists.columns import PATH_SEPARATOR
+from workspace.forms.display import PATH_SEPARATOR
 
 pytestmark = pytest.mark.browser
 

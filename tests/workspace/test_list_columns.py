@@ -7,7 +7,7 @@ from django.test import Client
 
 from tests.support.users import make_user, signed_in_client
 from tests.tableapi.world import field, open_table, record, rule, table, view
-from workspace.lists.columns import PATH_SEPARATOR
+from workspace.forms.display import PATH_SEPARATOR
 
 pytestmark = pytest.mark.django_db
 

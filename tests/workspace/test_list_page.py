@@ -13,7 +13,7 @@ from accounts.models import User
 from tests.support.users import signed_in_client
 from tests.tableapi.database_statements import captured_statements
 from tests.tableapi.world import api, field, grant, open_table, record, rule, table, view
-from workspace.lists.columns import PATH_SEPARATOR
+from workspace.forms.display import PATH_SEPARATOR
 
 pytestmark = pytest.mark.django_db
 

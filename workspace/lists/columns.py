@@ -15,12 +15,12 @@ from tableapi.query.expressions import NEVER, ResolvedPath
 from tableapi.query.path_resolver import resolve_path
 from tableapi.query.read_plan import DEFAULT_VIEW_NAMES
 from tableapi.statistics.plan import DISTINCT_KINDS
+from workspace.forms.display import path_label
 
 LIST_VIEW = "list"
 MAX_AUTOMATIC_COLUMNS = 10
 # The width of a column without one in a list where others have one.
 USUAL_WIDTH = 160
-PATH_SEPARATOR = " \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "
 
 # The columns that the caller can see, by path, and their labels.
 Paths = dict[str, ResolvedPath]
@@ -105,11 +105,6 @@ def path_labels(paths: Mapping[str, ResolvedPath]) -> Labels:
     labels = {path: path_label(resolved) for path, resolved in paths.items()}
     counts = Counter(labels.values())
     return {path: f"{label} ({path})" if counts[label] > 1 else label for path, label in labels.items()}
-
-
-def path_label(path: ResolvedPath) -> str:
-    columns = [*(step.column for step in path.steps), path.column]
-    return PATH_SEPARATOR.join(column.label or column.name for column in columns)
 
 
 def selectable_columns(view: CallerView, table: Table, paths: Iterable[str] | None = None) -> Labels:

@@ -9,11 +9,10 @@ from tableapi.catalogue.definitions import Table
 from tableapi.query.path_resolver import required_path
 from tableapi.read.context import ReadContext
 from tableapi.statistics import pipeline
-from workspace.forms.display import display_text
+from workspace.forms.display import display_text, path_label
 from workspace.forms.parameters import parameters, quoted_value
 
 from . import query_tree
-from .columns import path_label
 from .list_state import ListState
 
 MAX_GROUPS = 200

@@ -24,7 +24,6 @@ from tableapi.query.path_resolver import resolve_path
 from tableapi.read.context import ReadContext
 from workspace.forms import display, options
 
-from .columns import path_label
 from .operator_labels import operator_label
 from .query_tree import SPELLINGS, JsonObject, parse_tree, to_text, without_part
 
@@ -111,7 +110,7 @@ class _Words:
     def path_label(self, path: tuple[str, ...]) -> str:
         """The labels of the columns. A path that the caller cannot see stays as it was written."""
         resolved = resolve_path(self.view, self.table, path)
-        return ".".join(path) if resolved is None else path_label(resolved)
+        return ".".join(path) if resolved is None else display.path_label(resolved)
 
     def comparison_text(self, condition: Condition) -> str:
         """The operator and the value."""
