@@ -1,9 +1,10 @@
-"""URLs of document collections: the eight endpoints, with and without a trailing slash, and the management API."""
+"""URLs of document collections: the eight endpoints, with and without a trailing slash, the management API, pages."""
 
 from django.urls import path, re_path
 
 from collections_app.http import endpoints
 from collections_app.http.api import collections, documents
+from collections_app.pages import document_actions, views
 
 ENDPOINTS = {
     "load_document_to_collection": endpoints.LoadDocument,
@@ -15,18 +16,31 @@ ENDPOINTS = {
     "delete_document_from_collection": endpoints.DeleteDocument,
     "delete_collection": endpoints.DeleteCollection,
 }
-COLLECTION_PATH = "api/collections/<slug:sys_id>"
-DOCUMENT_PATH = f"{COLLECTION_PATH}/documents/<slug:document>"
+API_COLLECTION = "api/collections/<slug:sys_id>"
+API_DOCUMENT = f"{API_COLLECTION}/documents/<slug:document>"
+PAGE = "collections/<slug:sys_id>/"
+DOCUMENT_PAGE = f"{PAGE}documents/<slug:document>/"
 
 urlpatterns = [
     *(re_path(rf"^{name}/?$", view.as_view(), name=name) for name, view in ENDPOINTS.items()),
     path("api/collections", collections.CollectionList.as_view(), name="collection-list"),
-    path(COLLECTION_PATH, collections.CollectionDetail.as_view(), name="collection-settings"),
-    path(f"{COLLECTION_PATH}/reembed", collections.ReembedCollection.as_view(), name="collection-reembed"),
-    path(f"{COLLECTION_PATH}/search", collections.SearchCollection.as_view(), name="collection-search"),
-    path(f"{COLLECTION_PATH}/documents", documents.DocumentList.as_view(), name="collection-documents"),
-    path(DOCUMENT_PATH, documents.DocumentDetail.as_view(), name="collection-document"),
-    path(f"{DOCUMENT_PATH}/content", documents.DocumentContent.as_view(), name="collection-document-content"),
-    path(f"{DOCUMENT_PATH}/reload", documents.ReprocessDocument.as_view(), name="collection-document-reload"),
-    path(f"{DOCUMENT_PATH}/retry", documents.RetryDocument.as_view(), name="collection-document-retry"),
+    path(API_COLLECTION, collections.CollectionDetail.as_view(), name="collection-settings"),
+    path(f"{API_COLLECTION}/reembed", collections.ReembedCollection.as_view(), name="collection-reembed"),
+    path(f"{API_COLLECTION}/search", collections.SearchCollection.as_view(), name="collection-search"),
+    path(f"{API_COLLECTION}/documents", documents.DocumentList.as_view(), name="collection-documents"),
+    path(API_DOCUMENT, documents.DocumentDetail.as_view(), name="collection-document"),
+    path(f"{API_DOCUMENT}/content", documents.DocumentContent.as_view(), name="collection-document-content"),
+    path(f"{API_DOCUMENT}/reload", documents.ReprocessDocument.as_view(), name="collection-document-reload"),
+    path(f"{API_DOCUMENT}/retry", documents.RetryDocument.as_view(), name="collection-document-retry"),
+    path("collections/", views.CollectionListPage.as_view(), name="collections"),
+    path(PAGE, views.CollectionDetailPage.as_view(), name="collection"),
+    path(f"{PAGE}delete/", views.DeleteCollection.as_view(), name="collection-delete"),
+    path(f"{DOCUMENT_PAGE}<int:generation>/passages/<int:number>/", views.PassagePage.as_view(), name="passage"),
+    path(f"{DOCUMENT_PAGE}metadata/", document_actions.MetadataPage.as_view(), name="document-metadata"),
 ]
+for name, action in document_actions.ACTIONS.items():
+    single, bulk = document_actions.SingleDocumentAction.as_view(), document_actions.BulkAction.as_view()
+    urlpatterns += [
+        path(f"{DOCUMENT_PAGE}{name}/", single, {"action": action}, name=f"document-{name}"),
+        path(f"{PAGE}documents/{name}/", bulk, {"action": action}, name=f"documents-{name}"),
+    ]

@@ -24,7 +24,6 @@ urlpatterns = [
     path("api/docs/redoc.js", RedocBundle.as_view(), name="redoc-bundle"),
     path("sso/", include("sso.urls")),
     path("", include("collections_app.urls")),
-    path("", include("collections_app.pages.urls")),
     path("", include("workspace.urls")),
     path("", include("accounts.urls")),
 ]

@@ -1,13 +1,13 @@
 """Splits a text into passages, with their offsets, pages and headings."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
-
-from collections_app.chunk.sections import HeadingLike, end_of_titles, find_heading_path, section_spans
+from itertools import pairwise, takewhile
+from operator import attrgetter
+from typing import Any, Protocol
 
 # Separators, best first: paragraphs, lines, sentences of scripts without spaces, words. Chosen: words longer than
 # MAX_WORD_LENGTH are cut by length; cutting them into single characters took 40 times as long.
@@ -15,6 +15,20 @@ SEPARATORS = ("\n\n", "\n", "(?<=[。．！？])", " ")  # noqa: RUF001  (full-w
 MAX_WORD_LENGTH = 40
 # Each passage is stored, indexed and embedded. The limit keeps one document from occupying the service for days.
 MAX_PASSAGES = 200_000
+# A section shorter than a fifth of a passage, such as a title without text or a single introductory line, is joined to
+# the next section even if that is long.
+SHORT_SECTION_DIVISOR = 5
+# Characters that Markdown puts around a title.
+TITLE_MARKUP = " \t\n#=-*_`~"
+MAX_MARKUP_LENGTH = 20
+heading_offset = attrgetter("offset")
+
+
+class HeadingLike(Protocol):
+    @property
+    def offset(self) -> int: ...
+    @property
+    def path(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +108,64 @@ def passage_spans(text: str, size: int, overlap: int, headings: Sequence[Heading
             f"The text would be split into more than {MAX_PASSAGES:,} passages. Send it as several documents."
         )
     return spans
+
+
+def section_spans(length: int, heading_offsets: Sequence[int], size: int) -> list[tuple[int, int]]:
+    """Returns the spans of the sections. Neighbors are joined while they fit into one passage.
+
+    No passage therefore begins with the end of one section and continues with the next.
+
+    >>> section_spans(100, [0, 30, 45, 90], 50)
+    [(0, 45), (45, 90), (90, 100)]
+    """
+    starts = sorted({0, *(offset for offset in heading_offsets if offset < length)})
+    spans: list[tuple[int, int]] = []
+    for start, end in pairwise([*starts, length]):
+        if spans and (end - spans[-1][0] <= size or start - spans[-1][0] < size // SHORT_SECTION_DIVISOR):
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((start, end))
+    return spans
+
+
+def end_of_titles(text: str, start: int, end: int, headings: Sequence[HeadingLike]) -> int:
+    """Returns the offset after the titles at the beginning of a section."""
+    position = start
+    first, last = bisect_left(headings, start, key=heading_offset), bisect_left(headings, end, key=heading_offset)
+    for heading in headings[first:last]:
+        title = heading.path[-1] if heading.path else ""
+        title_start = text.find(title, heading.offset, heading.offset + len(title) + MAX_MARKUP_LENGTH) if title else -1
+        if title_start < 0 or text[position : heading.offset].strip():
+            break
+        position = title_start + len(title)
+        while position < end and text[position] in TITLE_MARKUP:
+            position += 1
+    return position
+
+
+def find_heading_path(text: str, start: int, end: int, headings: Sequence[HeadingLike]) -> tuple[str, ...]:
+    """Returns the headings that apply to the whole passage, ignoring titles without text below them."""
+    first = bisect_right(headings, start, key=heading_offset)
+    next_headings = headings[first : bisect_right(headings, end - 1, key=heading_offset)]
+    paths = [tuple(headings[first - 1].path) if first else (), *[tuple(heading.path) for heading in next_headings]]
+    borders = pairwise([start, *[heading.offset for heading in next_headings], end])
+    paths_with_text = [
+        path for path, (begin, stop) in zip(paths, borders, strict=True) if has_text(text[begin:stop], path)
+    ]
+    shared_levels = takewhile(lambda level: len(set(level)) == 1, zip(*paths_with_text, strict=False))
+    return tuple(level[0] for level in shared_levels) if paths_with_text else paths[-1]
+
+
+def has_text(section: str, path: tuple[str, ...]) -> bool:
+    """Whether a section contains more than its title.
+
+    >>> has_text("## *Signals* ##\\n\\n", ("Upgrade", "Signals")), has_text("Signals\\nHUP", ("Signals",))
+    (False, True)
+    >>> has_text("Text", ("",))
+    True
+    """
+    before, _, after = section.partition((path and path[-1]) or "\0")
+    return bool(before.strip(TITLE_MARKUP) or after.strip(TITLE_MARKUP))
 
 
 def split_section(text: str, start: int, end: int, size: int, overlap: int) -> list[tuple[int, int]]:

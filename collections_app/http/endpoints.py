@@ -17,13 +17,7 @@ from collections_app import access
 from collections_app.documents import deletion
 from collections_app.http import load_requests, parameters, responses, serializers
 from collections_app.http.parameters import RequestParameters
-from collections_app.http.serializers import (
-    PAGE_HEADERS,
-    SEARCH_MODE_HEADER,
-    LoadResponseSerializer,
-    OneCollectionParameters,
-    SearchParameters,
-)
+from collections_app.http.serializers import PAGE_HEADERS, LoadResponseSerializer, OneCollectionParameters
 from collections_app.ingest import loading
 from collections_app.models import Document
 from collections_app.models.collections import lookup_name
@@ -86,7 +80,7 @@ class LoadText(CollectionEndpoint):
     """
 
     http_method_names = ["post"]
-    body_limit = parameters.max_body_bytes(settings.COLLECTIONS["text_limit"])
+    body_limit = parameters.ESCAPE_FACTOR * settings.COLLECTIONS["text_limit"] + parameters.ENVELOPE_BYTES
     parameter_names = (*load_requests.PARAMETER_NAMES, "text")
 
     @describe(
@@ -104,30 +98,28 @@ class RelevantDocuments(CollectionEndpoint):
     """You can send each parameter in the query string or in a JSON body."""
 
     http_method_names = ["get", "head", "post"]
-    parameter_names = SearchParameters.names()
+    parameter_names = serializers.SearchParameters.names()
 
     @describe(
         "search", "Search", PASSAGE_RESPONSES, *READ_ERRORS,
-        parameters=[SearchParameters, SEARCH_MODE_HEADER], methods=["GET"],
+        parameters=[serializers.SearchParameters, serializers.SEARCH_MODE_HEADER], methods=["GET"],
     )  # fmt: skip
     @describe(
         "search_by_a_body", "Search with a JSON body", PASSAGE_RESPONSES, *READ_WITH_BODY_ERRORS,
-        parameters=[SearchParameters.as_post_query_parameters(), SEARCH_MODE_HEADER], request=SearchParameters,
-        methods=["POST"],
+        parameters=[serializers.SearchParameters.as_post_query_parameters(), serializers.SEARCH_MODE_HEADER],
+        request=serializers.SearchParameters, methods=["POST"],
     )  # fmt: skip
     def get(self, request: Request) -> Response:
         values = self.read_parameters(request)
         search_request = build_search_request(values)
         names = values.require("collection_names", parameters.read_collection_names)
-        return responses.passages_response(
-            search(access.open_collections(access.caller(request), names), search_request)
-        )
+        collections = access.open_collections(access.caller(request), names)
+        return responses.passages_response(search(collections, search_request))
 
     post = get
 
 
 def build_search_request(values: RequestParameters) -> SearchRequest:
-    """Builds a search request from the parameters, without the collections to search."""
     return SearchRequest(
         query=values.require("query", parameters.read_query),
         k=values.get("k", parameters.number_reader(1, parameters.MAX_K)) or parameters.DEFAULT_K,

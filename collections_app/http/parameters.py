@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 from rest_framework.request import Request
 
 from collections_app.extract.parsers.common.decoding import is_text
-from collections_app.metadata import filter
 from collections_app.metadata import validation as document_metadata
-from collections_app.metadata.filter import Filter
+from collections_app.metadata.filter import Filter, parse_filter
 from collections_app.models.collections import normalize_name
 from system.encoded_query import QueryError
 from system.errors import BadRequest, InvalidParameter, TooLarge, combine_errors
@@ -33,7 +32,7 @@ ON_DUPLICATE_CHOICES = {
     "error": "respond with 409",
 }
 BOOLEAN_WORDS = {"true": True, "1": True, "false": False, "0": False}
-# JSON can escape each character of the text as \uXXXX. The envelope holds quotes and the other parameters.
+# The body of a text load: JSON can escape each character as \uXXXX; the envelope holds quotes and other parameters.
 ESCAPE_FACTOR = 3
 ENVELOPE_BYTES = 256 * 1024
 
@@ -63,9 +62,8 @@ class RequestParameters:
         values = [value for raw in self.values.get(name, ()) if (value := reader(name, raw)) is not None]
         # Compared as JSON, because 1 == True in Python.
         if len({json.dumps(value, sort_keys=True, default=str) for value in values}) > 1:
-            raise BadRequest(
-                f"{name} was given more than once with different values.", code="contradiction", field=name
-            )
+            message = f"{name} was given more than once with different values."
+            raise BadRequest(message, code="contradiction", field=name)
         return values[0] if values else None
 
     def require(self, name: str, reader: Callable[[str, Any], ParameterValue]) -> ParameterValue:
@@ -76,7 +74,6 @@ class RequestParameters:
 
 
 def parse_request(request: Request, known_names: Sequence[str]) -> RequestParameters:
-    """Reads the query string and an optional JSON body."""
     return parse_parameters(request.query_params, json_body(request), known_names)
 
 
@@ -89,7 +86,6 @@ def json_body(request: Request) -> Mapping[str, Any]:
 
 
 def parse_form(request: Request, upload: Upload, known_names: Sequence[str]) -> RequestParameters:
-    """Reads the query string and the fields of a form."""
     fields = {name: TextValue(texts) for name, texts in upload.fields.items()}
     return parse_parameters(request.query_params, fields, known_names)
 
@@ -116,10 +112,8 @@ def refuse_unknown(
 ) -> None:
     hint = f". Expected one of: {', '.join(known_names)}." if known_names else "."
     unknown = [name[:80] for name in dict.fromkeys(names) if name not in known_names]
-    if unknown:
-        raise combine_errors(
-            [BadRequest(message.format(name) + hint, code="unknown_field", field=name) for name in unknown]
-        )
+    if errors := [BadRequest(message.format(name) + hint, code="unknown_field", field=name) for name in unknown]:
+        raise combine_errors(errors)
 
 
 # Readers of single parameters, for text and JSON values. Each raises BadRequest with the reason.
@@ -245,15 +239,13 @@ def read_filter(values: RequestParameters, name: str) -> Filter:
     if len(encoded_query.encode()) > MAX_FILTER_BYTES:
         raise InvalidParameter(f"{name} must not exceed {MAX_FILTER_BYTES:,} bytes.", field=name)
     try:
-        return filter.parse_filter(encoded_query)
+        return parse_filter(encoded_query)
     except QueryError as error:
-        raise BadRequest(
-            f"Invalid filter: {error}.", code="invalid_query", field=name, position=error.position
-        ) from None
+        message = f"Invalid filter: {error}."
+        raise BadRequest(message, code="invalid_query", field=name, position=error.position) from None
 
 
 def read_metadata(name: str, value: Any) -> dict[str, Any]:
-    """Reads metadata, as a JSON object or as its text, and validates it."""
     if isinstance(value, TextValue):
         value = value.single(name)
     if isinstance(value, str):
@@ -279,8 +271,3 @@ def parse_json_text(name: str, value: str) -> Any:
         return parse_json(require_storable(name, value).encode())
     except InvalidJson as error:
         raise InvalidJson(f"{name} cannot be parsed. {error.message}", field=name) from None
-
-
-def max_body_bytes(text_limit: int) -> int:
-    """Returns the size limit of a JSON body, in bytes, for a text of at most `text_limit` bytes."""
-    return ESCAPE_FACTOR * text_limit + ENVELOPE_BYTES

@@ -11,11 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from collections_app.chunk.sections import SHORT_SECTION_DIVISOR, TITLE_MARKUP
 from collections_app.chunk.splitter import (
     MAX_PASSAGES,
     MAX_WORD_LENGTH,
     SEPARATORS,
+    SHORT_SECTION_DIVISOR,
+    TITLE_MARKUP,
     TooManyPassages,
     indexed_text,
     split_into_passages,

@@ -18,22 +18,13 @@ from collections_app import access
 from collections_app.http import parameters
 from collections_app.models import Collection
 from collections_app.search.metadata_listing import MAX_OFFSET
-from system.errors import (
-    AccessDenied,
-    BadRequest,
-    Conflict,
-    InvalidParameter,
-    NotFound,
-    PreconditionFailed,
-    ServiceError,
-    combine_errors,
-)
+from system import errors
 from system.http import etags
 from system.http.json_view import JsonView
 from system.openapi import response_header
 
-DELETE_ERRORS = (NotFound, AccessDenied, PreconditionFailed, BadRequest)
-CHANGE_ERRORS = (*DELETE_ERRORS, Conflict)
+DELETE_ERRORS = (errors.NotFound, errors.AccessDenied, errors.PreconditionFailed, errors.BadRequest)
+CHANGE_ERRORS = (*DELETE_ERRORS, errors.Conflict)
 ETAG_HEADER = response_header(
     "ETag",
     {"type": "string"},
@@ -77,13 +68,16 @@ class StrictFilterBackend(DjangoFilterBackend):  # type: ignore[misc]  # has no 
         parameters.refuse_unknown(request.query_params, (*filters.filters, *OffsetPagination.parameter_names))
         if not filters.is_valid():
             fields = filters.form.fields
-            raise combine_errors([_filter_error(name, fields[name], errors) for name, errors in filters.errors.items()])
+            raise errors.combine_errors(
+                [_filter_error(name, fields[name], messages) for name, messages in filters.errors.items()]
+            )
         return filters.qs
 
 
-def _filter_error(name: str, field: Any, errors: Sequence[str]) -> ServiceError:
+def _filter_error(name: str, field: Any, messages: Sequence[str]) -> errors.ServiceError:
     choices = [str(value) for value, _ in getattr(field, "choices", ()) if value]
-    return InvalidParameter(f"{name} must be one of: {', '.join(choices)}." if choices else str(errors[0]), field=name)
+    message = f"{name} must be one of: {', '.join(choices)}." if choices else str(messages[0])
+    return errors.InvalidParameter(message, field=name)
 
 
 class OffsetPagination(LimitOffsetPagination):
@@ -137,4 +131,6 @@ def refuse_stale_etag(request: Request, current_etag: str) -> None:
     """Raises PreconditionFailed if the request has an If-Match header without the current ETag."""
     tags = etags.required_tags(request)
     if tags is not None and {current_etag, etags.ANY_TAG}.isdisjoint(tags):
-        raise PreconditionFailed("The resource has changed since you read it. Read it again before you change it.")
+        raise errors.PreconditionFailed(
+            "The resource has changed since you read it. Read it again before you change it."
+        )

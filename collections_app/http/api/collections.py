@@ -14,17 +14,10 @@ from rest_framework.response import Response
 from accounts.models import User
 from collections_app import access, embed
 from collections_app.documents import counts, deletion
-from collections_app.http import parameters, responses
+from collections_app.http import parameters, responses, serializers
 from collections_app.http.api import base
 from collections_app.http.api.serializers import CollectionDetailSerializer, CollectionSettingsSerializer, role_names
 from collections_app.http.endpoints import build_search_request
-from collections_app.http.serializers import (
-    PAGE_HEADERS,
-    SEARCH_MODE_HEADER,
-    CollectionSearch,
-    DeletedCollectionSerializer,
-    PassageSerializer,
-)
 from collections_app.models import Collection
 from collections_app.search.pipeline import search
 from collections_app.vectors import reembedding
@@ -57,7 +50,7 @@ class CollectionList(base.ManagementView, GenericAPIView[Collection]):
 
     @describe(
         "collections_list", "List collections with their settings", {200: CollectionDetailSerializer(many=True)},
-        NotFound, BadRequest, parameters=PAGE_HEADERS, filters=True,
+        NotFound, BadRequest, parameters=serializers.PAGE_HEADERS, filters=True,
     )  # fmt: skip
     def get(self, request: Request) -> Response:
         """Returns the collections that you can read."""
@@ -107,7 +100,7 @@ class CollectionDetail(base.ManagementView):
         return settings_response(self.caller(), collection)
 
     @describe(
-        "collections_delete", "Delete a collection and its documents", {200: DeletedCollectionSerializer},
+        "collections_delete", "Delete a collection and its documents", {200: serializers.DeletedCollectionSerializer},
         *base.DELETE_ERRORS, parameters=[base.IF_MATCH_HEADER],
     )  # fmt: skip
     def delete(self, request: Request, sys_id: str) -> Response:
@@ -133,11 +126,12 @@ class ReembedCollection(base.ManagementView):
 
 class SearchCollection(base.ManagementView):
     @describe(
-        "collections_search", "Search a collection", {200: PassageSerializer(many=True)}, NotFound,
-        parameters=[CollectionSearch.as_post_query_parameters(), SEARCH_MODE_HEADER], request=CollectionSearch,
+        "collections_search", "Search a collection", {200: serializers.PassageSerializer(many=True)}, NotFound,
+        parameters=[serializers.CollectionSearch.as_post_query_parameters(), serializers.SEARCH_MODE_HEADER],
+        request=serializers.CollectionSearch,
     )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
-        search_request = build_search_request(parameters.parse_request(request, CollectionSearch.names()))
+        search_request = build_search_request(parameters.parse_request(request, serializers.CollectionSearch.names()))
         return responses.passages_response(search([self.open_collection(sys_id, "read")], search_request))
 
 

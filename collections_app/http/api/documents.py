@@ -17,16 +17,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from collections_app.documents import deletion, storage
-from collections_app.http import load_requests, parameters, responses
+from collections_app.http import load_requests, parameters, responses, serializers
 from collections_app.http.api import base
 from collections_app.http.api.serializers import DocumentSerializer, MetadataChangeSerializer
-from collections_app.http.serializers import (
-    PAGE_HEADERS,
-    DeletedDocumentSerializer,
-    FileLoadSerializer,
-    LoadParameters,
-    LoadResponseSerializer,
-)
 from collections_app.ingest import loading, worker
 from collections_app.metadata.validation import iso_timestamp
 from collections_app.models import Chunk, ChunkVector, Collection, Document, Version
@@ -74,7 +67,7 @@ class DocumentList(base.ManagementView, GenericAPIView[Document]):
 
     @describe(
         "documents_list", "List documents", {200: DocumentSerializer(many=True)}, NotFound, BadRequest,
-        parameters=PAGE_HEADERS, filters=True,
+        parameters=serializers.PAGE_HEADERS, filters=True,
     )  # fmt: skip
     def get(self, request: Request, sys_id: str) -> Response:
         """Returns the documents of a collection, in any status."""
@@ -86,9 +79,10 @@ class DocumentList(base.ManagementView, GenericAPIView[Document]):
         )
 
     @describe(
-        "documents_load", "Load a document into a collection", dict.fromkeys((200, 201, 202), LoadResponseSerializer),
-        NotFound, AccessDenied, Conflict,
-        parameters=[LoadParameters.as_post_query_parameters()], request={"multipart/form-data": FileLoadSerializer},
+        "documents_load", "Load a document into a collection",
+        dict.fromkeys((200, 201, 202), serializers.LoadResponseSerializer), NotFound, AccessDenied, Conflict,
+        parameters=[serializers.LoadParameters.as_post_query_parameters()],
+        request={"multipart/form-data": serializers.FileLoadSerializer},
     )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
         collection = self.open_collection(sys_id, "write")
@@ -122,8 +116,8 @@ class DocumentDetail(base.ManagementView):
         return status_response(collection, replace_metadata(stored_document, change.validated_data["metadata"], check))
 
     @describe(
-        "documents_delete", "Delete a document by its ID", {200: DeletedDocumentSerializer}, *base.DELETE_ERRORS,
-        parameters=[base.IF_MATCH_HEADER],
+        "documents_delete", "Delete a document by its ID", {200: serializers.DeletedDocumentSerializer},
+        *base.DELETE_ERRORS, parameters=[base.IF_MATCH_HEADER],
     )  # fmt: skip
     def delete(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open_collection(sys_id, "write")
@@ -145,12 +139,11 @@ class DocumentContent(base.ManagementView):
         "documents_content", "Download a document", {(200, "application/octet-stream"): OpenApiTypes.BINARY}, NotFound
     )
     def get(self, request: Request, sys_id: str, document: str) -> HttpResponse:
-        version = newest_version(find_document(self.open_collection(sys_id, "read"), document))
-        has_body = request.method != "HEAD"
+        version = find_document(self.open_collection(sys_id, "read"), document).displayed_version()
         # Not streamed: the web server sends a complete response without a thread, but each slow client of a stream
         # would occupy one of the four threads of a process.
-        content = storage.read_content(version) if has_body else b""
-        if has_body and len(content) < version.size:
+        content = b"" if request.method == "HEAD" else storage.read_content(version)
+        if request.method != "HEAD" and len(content) < version.size:
             raise NotFound(NO_DOCUMENT_MESSAGE)
         # Never with the file's own media type: an uploaded file must not run as a page of this service.
         response = HttpResponse(content, content_type="application/octet-stream")
@@ -165,8 +158,9 @@ class ReprocessDocument(base.ManagementView):
     """Extracts, splits and embeds the stored file again, for example after a change to the collection's settings."""
 
     @describe(
-        "documents_reload", "Reprocess a document", {202: LoadResponseSerializer}, NotFound, AccessDenied, request=None
-    )
+        "documents_reload", "Reprocess a document", {202: serializers.LoadResponseSerializer}, NotFound, AccessDenied,
+        request=None,
+    )  # fmt: skip
     def post(self, request: Request, sys_id: str, document: str) -> Response:
         collection = self.open_collection(sys_id, "write")
         return responses.load_response(request, loading.reprocess(self.caller(), find_document(collection, document)))
@@ -194,11 +188,6 @@ def find_document(collection: Collection, sys_id: str) -> Document:
     if document is None or document.newest is None:
         raise NotFound(NO_DOCUMENT_MESSAGE)
     return document
-
-
-def newest_version(document: Document) -> Version:
-    assert document.newest is not None  # checked by `find_document`
-    return document.newest
 
 
 def reread_newest_version(locked_document: Document) -> Version:
@@ -233,22 +222,17 @@ def replace_metadata(document: Document, metadata: dict[str, Any], check: Callab
 
 
 def status_response(collection: Collection, document: Document, status: int = 200) -> Response:
-    version = newest_version(document)
+    version = document.displayed_version()
     body = document_body(collection, document, bool(searched_document_ids([document])))
-    body["progress"] = embedding_progress(collection, version)
+    body["progress"] = None
+    if version.state == VersionState.EMBEDDING:
+        embedded_count = ChunkVector.objects.filter(version=version, space=collection.space_id).count()
+        body["progress"] = {"chunks": Chunk.objects.filter(version=version).count(), "embedded": embedded_count}
     return Response(body, status=status, headers={"ETag": content_etag(version)})
 
 
-def embedding_progress(collection: Collection, version: Version) -> dict[str, int] | None:
-    """Returns the numbers of passages and of stored vectors while the document is being embedded, otherwise None."""
-    if version.state != VersionState.EMBEDDING:
-        return None
-    embedded_count = ChunkVector.objects.filter(version=version, space=collection.space_id).count()
-    return {"chunks": Chunk.objects.filter(version=version).count(), "embedded": embedded_count}
-
-
 def document_body(collection: Collection, document: Document, is_searched: bool) -> dict[str, Any]:
-    version = newest_version(document)
+    version = document.displayed_version()
     columns = ("warnings", "filename", "format", "size", "sha256", "metadata", "pages", "characters", "chunks_count")
     return {
         "sys_id": document.pk,
