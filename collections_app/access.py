@@ -110,10 +110,7 @@ def open_or_create_collection(user: User, name: str) -> Collection:
 
 
 def create_collection(user: User, collection: Collection) -> Collection:
-    """Saves a new collection.
-
-    Chosen: users who may create collections can learn that a name is taken, since names are unique.
-    """
+    """Chosen: users who may create collections can learn that a name is taken, since names are unique."""
     if not may_create_collections(user):
         raise AccessDenied("You are not allowed to create collections.")
     check_visible_characters(collection.name)

@@ -8,29 +8,27 @@ from collections_app.documents import deletion
 from collections_app.ingest import worker
 from collections_app.queue import leases, worker_signals
 from collections_app.vectors import reembedding, vector_indexes
+from system.background import shutdown
 
 # A task ends after this time to give others a turn: the worker has two processes for all tasks.
 TASK_BUDGET_S = 10.0
 # Wake-ups per sweep: one for each worker process of a host.
 WAKE_UPS_PER_SWEEP = 2
 MAX_INDEX_BUILD_S = 3600
-
-
-class RoundRobin:
-    """Remembers the owner of the last document. The next task of this process continues with the next owner."""
-
-    last_owner = ""
+# The owner of the last document. The next task of this process continues with the next owner.
+_last_owner = ""
 
 
 @shared_task
 def work() -> None:
     """Process the documents that are due, round-robin over their owners."""
+    global _last_owner
     deadline = time.monotonic() + TASK_BUDGET_S
-    while time.monotonic() < deadline and not worker_signals.is_shutting_down():
-        lease = leases.take_next_lease(RoundRobin.last_owner)
+    while time.monotonic() < deadline and not shutdown.has_begun():
+        lease = leases.take_next_lease(_last_owner)
         if lease is None:
             return
-        RoundRobin.last_owner = lease.owner
+        _last_owner = lease.owner
         worker.process_version(lease.version_id, lease.token, deadline=deadline)
     worker_signals.request_processing()
 
@@ -46,7 +44,7 @@ def sweep() -> None:
 
 @shared_task
 def purge() -> None:
-    if deletion.purge_deleted(time.monotonic() + TASK_BUDGET_S) and not worker_signals.is_shutting_down():
+    if deletion.purge_deleted(time.monotonic() + TASK_BUDGET_S) and not shutdown.has_begun():
         worker_signals.request_purge()
 
 
@@ -62,6 +60,6 @@ def fill_new_spaces() -> None:
     """Continue to re-embed the collections that are moving to another embedding model."""
     deadline = time.monotonic() + TASK_BUDGET_S
     for collection in reembedding.due_collections():
-        if time.monotonic() > deadline or worker_signals.is_shutting_down():
+        if time.monotonic() > deadline or shutdown.has_begun():
             return
         reembedding.continue_reembedding(collection, deadline)

@@ -57,8 +57,6 @@ def breakable_html(text: str) -> str:
 
 
 def newest_version_column(description: str, read: Callable[[Version], Any], **options: Any) -> Any:
-    """Creates a column that shows a value of the newest version."""
-
     def column(_: Any, document: Document) -> Any:
         return read(document.displayed_version())
 

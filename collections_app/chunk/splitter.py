@@ -86,7 +86,6 @@ def indexed_text(heading_path: Sequence[str], text: str) -> str:
 
 
 def passage_spans(text: str, size: int, overlap: int, headings: Sequence[HeadingLike] = ()) -> list[tuple[int, int]]:
-    """Returns the start and end of each passage, in order."""
     untrimmed_spans: list[tuple[int, int]] = []
     for start, end in section_spans(len(text), [heading.offset for heading in headings], size):
         title_length = end_of_titles(text, start, end, headings) - start
@@ -169,7 +168,6 @@ def has_text(section: str, path: tuple[str, ...]) -> bool:
 
 
 def split_section(text: str, start: int, end: int, size: int, overlap: int) -> list[tuple[int, int]]:
-    """Splits a section with the library; returns the spans of its parts."""
     splitter = splitter_class()(
         # The last separator always matches, so no part exceeds the size.
         separators=[*SEPARATORS, f"(?s:.{{1,{max(1, min(MAX_WORD_LENGTH, size // 4))}}})"],

@@ -170,7 +170,6 @@ def _version_ids(versions: QuerySet[Version]) -> Iterator[int]:
 
 
 def _purge_version(version_id: int, deadline: float) -> bool:
-    """Purges a version in batches; returns whether time remains."""
     with _isolate_errors(version_id):
         while not _purge_batch(version_id) and time.monotonic() <= deadline:
             pass

@@ -104,7 +104,6 @@ def read_content(version: Version) -> bytes:
 def filter_same_content(
     documents: QuerySet[Document], collection: Collection, sha256: str, metadata: dict[str, Any]
 ) -> QuerySet[Document]:
-    """Selects the documents of a collection whose newest version has these bytes and this metadata."""
     # The condition on `newest__collection` is redundant, but the index begins with this column.
     return documents.filter(
         collection=collection,

@@ -21,8 +21,6 @@ SEARCH_PAUSE_S = 20.0
 
 
 class CircuitBreaker:
-    """A breaker for one space, shared by the threads of a process."""
-
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
@@ -35,7 +33,6 @@ class CircuitBreaker:
 
     @property
     def pause_left_s(self) -> float:
-        """The remaining pause after a failed load."""
         return max(0.0, self._paused_until - self._clock())
 
     def check_load_allowed(self) -> None:

@@ -1,16 +1,17 @@
 """Sends one request to an OpenAI-compatible provider, with a deadline, a size limit and no secrets in errors."""
 
-import math
 import time
+from typing import Any
 
 import httpx2
+from django.conf import settings
 from openai import APIConnectionError, APITimeoutError, DefaultHttpxClient, OpenAI, OpenAIError, Timeout, omit
 
 from system.outbound.errors import OutboundError
 from system.outbound.trust import ssl_context
 
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
-from .request import EmbeddingRequest, ProviderEndpoint, parse_retry_after
+from .request import EmbeddingRequest, parse_retry_after
 
 # Errors raised before a response has begun.
 DISCONNECT_ERRORS = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError)
@@ -41,20 +42,20 @@ def _raise_for_status(response: httpx2.Response) -> None:
             f"The embedding provider redirects requests (HTTP {status}). Set OPENAI_BASE_URL to the final URL."
         )
     if status != 200:
-        retry_after_s = parse_retry_after(response.headers.get("retry-after"))
         raise EmbeddingUnavailable(
             f"The embedding provider is unavailable (HTTP {status}).",
-            retry_after_s=None if retry_after_s is None else math.ceil(retry_after_s),
+            retry_after_s=parse_retry_after(response.headers.get("retry-after")),
         )
 
 
 class EmbeddingClient:
-    """Sends requests over a pool of open connections; thread-safe."""
+    """Sends requests to the configured provider over a pool of open connections; thread-safe."""
 
-    def __init__(self, endpoint: ProviderEndpoint, *, connect_s: float, read_s: float) -> None:
+    def __init__(self, *, connect_s: float, read_s: float) -> None:
+        options: dict[str, Any] = settings.EMBEDDING
         self._connect_s, self._read_s = connect_s, read_s
         try:
-            tls_context = ssl_context(endpoint.ca_bundle)
+            tls_context = ssl_context(options["ca_bundle"])
         except OutboundError as error:
             raise EmbeddingMisconfigured(str(error)) from None
         self._http = DefaultHttpxClient(
@@ -64,8 +65,8 @@ class EmbeddingClient:
         )
         self._client = OpenAI(
             # Local servers need no key, but the client requires one.
-            api_key=endpoint.api_key or "none",
-            base_url=endpoint.base_url,
+            api_key=options["api_key"] or "none",
+            base_url=options["base_url"],
             max_retries=0,  # the caller retries within its deadline
             http_client=self._http,
             default_headers={"Accept-Encoding": "identity"},  # prevents decompression bombs

@@ -79,14 +79,11 @@ def map_matrix(path: Path, name: str) -> Any:
 
 
 # The first is the default. To add a model, add a row whose `load` returns a function that encodes a list of texts.
-LOCAL_MODELS = {
-    model.name: model
-    for model in (LocalModel(name="wordllama-l2-supercat", dimensions=256, load=load_wordllama),)
-}  # fmt: skip
+_MODELS = (LocalModel(name="wordllama-l2-supercat", dimensions=256, load=load_wordllama),)
+LOCAL_MODELS = {model.name: model for model in _MODELS}
 
 
 def get_local_model(name: str | None) -> LocalModel:
-    """Returns the model with this name, or the default model for None."""
     model = next(iter(LOCAL_MODELS.values())) if name is None else LOCAL_MODELS.get(name)
     if model is None:
         names = ", ".join(LOCAL_MODELS)
@@ -117,8 +114,6 @@ def _encoder(model: LocalModel) -> Encoder:
 
 
 class LocalProvider:
-    """An embedding provider that runs the model in this process."""
-
     provider = "local"
 
     def __init__(self, model: LocalModel) -> None:

@@ -13,7 +13,7 @@ from collections_app.models import EmbeddingSpace
 
 from . import vector_checks
 from .errors import EmbeddingMisconfigured, EmbeddingUnavailable
-from .request import MAX_DIMENSIONS, EmbeddingRequest, ProviderEndpoint, backoff_s, split_batches
+from .request import MAX_DIMENSIONS, EmbeddingRequest, backoff_s, split_batches
 from .vector_checks import Vectors
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderLimits:
-    """Batch size, concurrency and timeouts."""
-
     batch_size: int = 64
     concurrency: int = 4
     connect_s: float = 5.0
@@ -43,8 +41,8 @@ class ProviderLimits:
 class ProviderPool:
     """The connections and threads that all spaces of a process share."""
 
-    def __init__(self, endpoint: ProviderEndpoint, limits: ProviderLimits) -> None:
-        self._endpoint, self.limits = endpoint, limits
+    def __init__(self, limits: ProviderLimits) -> None:
+        self.limits = limits
         self._renewal_lock = threading.Lock()
         self._client = self._new_client()
         # One thread per concurrent request; further requests wait. Searches do not wait for documents.
@@ -55,7 +53,7 @@ class ProviderPool:
         # Imported late: the client takes a second and 40 MB, and most installations have no provider.
         from .embedding_client import EmbeddingClient  # noqa: PLC0415
 
-        return EmbeddingClient(self._endpoint, connect_s=self.limits.connect_s, read_s=self.limits.read_s)
+        return EmbeddingClient(connect_s=self.limits.connect_s, read_s=self.limits.read_s)
 
     def embed(self, request: EmbeddingRequest, deadline: float) -> Vectors:
         body = self._client.send(request, deadline)
@@ -74,8 +72,6 @@ class ProviderPool:
 
 
 class OpenAIProvider:
-    """The model of a space."""
-
     provider = "openai"
 
     def __init__(self, space: EmbeddingSpace, get_pool: Callable[[], ProviderPool]) -> None:

@@ -1,11 +1,10 @@
-"""An embedding request: its endpoint, its size, and the wait before a retry. Pure."""
+"""An embedding request, its size, and the wait before a retry. Pure."""
 
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from pathlib import Path
 
 MAX_DIMENSIONS = 3900
 # The maximum size of a number in indented JSON, on its own line.
@@ -17,15 +16,6 @@ MAX_CHARACTERS = 100_000
 MAX_BACKOFF_S = 20.0
 # Longer Retry-After values are reduced to this.
 MAX_RETRY_AFTER_S = 3600.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderEndpoint:
-    """The address of a provider, and the key for it."""
-
-    base_url: str | None = field(repr=False)
-    api_key: str | None = field(repr=False)
-    ca_bundle: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +62,11 @@ def backoff_s(first_wait_s: float, attempt: int, retry_after_s: float | None, ji
     return max(retry_after_s or 0.0, max_wait_s * (0.5 + jitter / 2))
 
 
-def parse_retry_after(header: str | None) -> float | None:
+def parse_retry_after(header: str | None) -> int | None:
     """Parses a Retry-After header, which contains seconds or a date, into seconds; returns None if it is invalid.
 
     >>> parse_retry_after("7"), parse_retry_after("soon"), parse_retry_after("-3"), parse_retry_after("1e9")
-    (7.0, None, 0.0, 3600.0)
+    (7, None, 0, 3600)
     """
     if header is None:
         return None
@@ -87,4 +77,4 @@ def parse_retry_after(header: str | None) -> float | None:
             seconds = parsedate_to_datetime(header).timestamp() - time.time()
         except (ValueError, OverflowError, OSError):
             return None
-    return None if math.isnan(seconds) else min(max(seconds, 0.0), MAX_RETRY_AFTER_S)
+    return None if math.isnan(seconds) else math.ceil(min(max(seconds, 0.0), MAX_RETRY_AFTER_S))

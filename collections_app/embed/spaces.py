@@ -18,7 +18,6 @@ from .circuit_breaker import CircuitBreaker
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
 from .local_model import LocalProvider
 from .openai_compatible import OpenAIProvider, ProviderLimits, ProviderPool, read_dimensions
-from .request import ProviderEndpoint
 from .vector_checks import Vectors, cosine
 
 logger = structlog.get_logger(__name__)
@@ -79,7 +78,6 @@ process_cache.register("embedding providers", reset_providers)
 
 
 def default_space() -> EmbeddingSpace:
-    """Return the space of the configured model, for new collections; create it if it does not exist."""
     provider, model, dimensions = _configured_model()
     sends_dimensions = provider == OpenAIProvider.provider and dimensions is not None
     return EmbeddingSpace.objects.get_or_create(
@@ -143,7 +141,11 @@ class Embedder:
             return []
         self._breaker.check_load_allowed()
         try:
-            vectors = self._embed(texts, timeout_s)
+            provider = _provider(self._space)
+            deadline = None if timeout_s is None else time.monotonic() + timeout_s
+            self._compare_probe(provider, timeout_s)
+            remaining_s = None if deadline is None else max(0.01, deadline - time.monotonic())
+            vectors = provider.embed_documents(texts, timeout_s=remaining_s)
         except (EmbeddingUnavailable, EmbeddingRefused) as error:
             if not error.is_about_texts:
                 self._breaker.record_load_failure(error)
@@ -164,13 +166,6 @@ class Embedder:
             raise
         self._breaker.record_search_success()
         return vector
-
-    def _embed(self, texts: Sequence[str], timeout_s: float | None) -> Vectors:
-        provider = _provider(self._space)
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        self._compare_probe(provider, timeout_s)
-        remaining_s = None if deadline is None else max(0.01, deadline - time.monotonic())
-        return provider.embed_documents(texts, timeout_s=remaining_s)
 
     def _compare_probe(self, provider: Provider, timeout_s: float | None) -> None:
         if time.monotonic() < _state.trusted_until.get(self._space.pk, 0.0):
@@ -208,15 +203,11 @@ def _provider_pool() -> ProviderPool:
     options: dict[str, Any] = settings.EMBEDDING
     with _state.lock:
         if _state.pool is None:
-            endpoint = ProviderEndpoint(
-                base_url=options["base_url"], api_key=options["api_key"], ca_bundle=options["ca_bundle"]
-            )
             timeouts = REQUEST_TIMEOUTS_S if settings.PROCESS_TYPE == "web" else {}
             sizes = {"batch_size": options["batch"], "concurrency": options["concurrency"]}
             # Tests set shorter timeouts.
             overrides: dict[str, Any] = options.get("limits", {})
-            limits = ProviderLimits(**{**sizes, **timeouts, **overrides})
-            _state.pool = ProviderPool(endpoint, limits)
+            _state.pool = ProviderPool(ProviderLimits(**{**sizes, **timeouts, **overrides}))
         return _state.pool
 
 

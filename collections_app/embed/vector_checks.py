@@ -46,7 +46,6 @@ def parse_response(body: bytes, count: int) -> list[Any]:
 
 
 def _sorted_by_index(items: list[Any]) -> list[Any]:
-    """Sorts items by `index`, or keeps their order if none has an index."""
     indexes: list[Any] = [item.get("index") if isinstance(item, dict) else None for item in items]
     if all(index is None for index in indexes):
         return items
@@ -69,22 +68,16 @@ def unit_vectors(raw_vectors: Sequence[Any], dimensions: int | None) -> Vectors:
     """
     dimension_count = dimensions or (len(raw_vectors[0]) if raw_vectors and isinstance(raw_vectors[0], list) else 0)
     for vector in raw_vectors:
-        _check_vector(vector, dimension_count)
+        if not isinstance(vector, list) or not vector or not set(map(type, vector)) <= NUMBER_TYPES:
+            message = "The embedding provider returned an item that is not a vector of numbers."
+            raise EmbeddingRefused("not_numbers", message)
+        if len(vector) != dimension_count:
+            message = f"The embedding provider returned {len(vector)} dimensions instead of {dimension_count}."
+            raise EmbeddingRefused("wrong_dimensions", message)
     return scale_to_unit_length(raw_vectors) if raw_vectors else []
 
 
-def _check_vector(vector: Any, dimensions: int) -> None:
-    if not isinstance(vector, list) or not vector or not set(map(type, vector)) <= NUMBER_TYPES:
-        raise EmbeddingRefused(
-            "not_numbers", "The embedding provider returned an item that is not a vector of numbers."
-        )
-    if len(vector) != dimensions:
-        message = f"The embedding provider returned {len(vector)} dimensions instead of {dimensions}."
-        raise EmbeddingRefused("wrong_dimensions", message)
-
-
 def scale_to_unit_length(rows: Any) -> Vectors:
-    """Scales each row of a matrix to length 1."""
     # Imported late, because it takes 6 MB.
     import numpy  # noqa: PLC0415
 

@@ -13,12 +13,12 @@ import time
 from django.conf import settings
 
 from . import child_process
+from .child_process import ExtractionLimits, ExtractionResult, Heading
 from .file_formats import FORMATS
 from .parsers.common.decoding import is_text
 from .parsers.common.failures import UnreadableFile
 from .parsers.common.text_writer import TextWriter
 from .recognition import recognize_format
-from .results import ExtractionLimits, ExtractionResult, Heading
 
 __all__ = [
     "ExtractionLimits", "ExtractionResult", "Heading", "UnreadableFile", "configured_limits", "extract",

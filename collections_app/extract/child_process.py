@@ -3,23 +3,56 @@
 import json
 import sysconfig
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from system import sandbox
 
 from .parsers.common.failures import DAMAGED_MESSAGE, UnreadableFile
-from .results import MEGABYTE, ExtractionLimits, ExtractionResult, Heading
 
 PARSER_PROGRAM = Path(__file__).parent / "parsers" / "program.py"
+MEGABYTE = 1024 * 1024
 # A character takes at most six bytes in JSON. The overhead is for headings and pages, which have their own limits.
 BYTES_PER_CHARACTER = 6
 OVERHEAD_BYTES = 16 * MEGABYTE
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """A heading at an offset in the text; `path` starts with the outermost heading."""
+
+    offset: int
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionResult:
+    """The text of a file. Offsets are in characters; an empty page starts where the next one does."""
+
+    text: str
+    page_starts: tuple[int, ...] | None
+    headings: tuple[Heading, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionLimits:
+    """The limits for the extraction of one file. The specification says "CPU 20 s, wall 30 s, 1 GB"; archives: "entries
+    2000, total 200 MB, ratio 100"."""
+
+    max_pages: int
+    max_cells: int
+    max_characters: int
+    cpu_s: int = 20
+    wall_s: float = 30.0
+    memory_bytes: int = 1024 * MEGABYTE
+    archive_entries: int = 2000
+    archive_bytes: int = 200 * MEGABYTE
+    archive_ratio: int = 100
+
+
 def run_parser(parser: str, data: bytes, limits: ExtractionLimits, *, deadline: float) -> bytes:
-    """Returns the parser's output; raises UnreadableFile if the run failed or exceeded a limit."""
     sandbox_limits = sandbox.RunLimits(
         memory_bytes=limits.memory_bytes,
         cpu_s=limits.cpu_s,
@@ -70,7 +103,6 @@ def build_result(result: dict[str, Any], max_characters: int) -> ExtractionResul
 
 
 def check_ascending(offsets: Iterable[Any], end: int) -> tuple[int, ...]:
-    """Returns the offsets; raises ValueError if they are not ascending positions in the text."""
     positions = tuple(offsets)
     bounded_positions = [0, *positions, end]
     if any(type(offset) is not int for offset in positions) or sorted(bounded_positions) != bounded_positions:

@@ -176,7 +176,6 @@ def entry_names(head: bytes) -> list[str]:
 
 
 def partial_entry_names(head: bytes) -> list[str]:
-    """Returns the names of the entries that begin within `head`."""
     names = []
     position = 0
     for _ in range(MAX_ENTRIES):

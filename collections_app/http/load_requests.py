@@ -17,7 +17,6 @@ PARAMETER_NAMES = (*OneCollectionParameters.names(), *OPTION_NAMES)
 
 
 def from_upload(upload: Upload, options: dict[str, Any]) -> LoadRequest:
-    """Builds a load request from an uploaded file, whose content, name and media type must agree."""
     try:
         format = extract.recognize_format(upload.content(), upload.filename, upload.declared_type)
     except UnsupportedMediaType as error:

@@ -78,7 +78,6 @@ def parse_request(request: Request, known_names: Sequence[str]) -> RequestParame
 
 
 def json_body(request: Request) -> Mapping[str, Any]:
-    """Returns the JSON object in the body; an empty one if there is no body."""
     body = request.data
     if not isinstance(body, Mapping):
         raise InvalidJson("The body must be a JSON object.")

@@ -24,8 +24,6 @@ LOAD_SLOTS = threading.BoundedSemaphore(2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRequest:
-    """A validated document, with the options for storing it."""
-
     data: bytes | Iterable[bytes]
     size: int
     filename: str

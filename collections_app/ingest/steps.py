@@ -179,7 +179,6 @@ def publish_version(version: Version, state: VersionState, remaining_s: float = 
 
 
 def is_superseded(version: Version, document: Document) -> bool:
-    """Whether the document was deleted or has a newer version."""
     return document.deleted_at is not None or document.newest_id != version.pk
 
 

@@ -17,6 +17,7 @@ from collections_app.models import Document, Version
 from collections_app.models.documents import DELETING_STATE, UNFINISHED_STATES, VersionState
 from collections_app.queue import leases, worker_signals
 from collections_app.queue.leases import LeaseLost
+from system.background import shutdown
 from system.error_details import QUERY_CANCELED, describe_safely, sqlstate_of
 from system.errors import Conflict
 
@@ -50,7 +51,7 @@ def process_version(version_id: int, lease_token: UUID, *, deadline: float, is_a
             if version.attempt > leases.MAX_ATTEMPTS:
                 leases.fail_version(version, "attempts", "Every attempt to process the document was interrupted.")
                 return VersionState.FAILED
-            if time.monotonic() > deadline or worker_signals.is_shutting_down():
+            if time.monotonic() > deadline or shutdown.has_begun():
                 leases.release_lease(version)
                 return version.state
             if not _run_step(version, deadline - time.monotonic() if is_awaited else inf):

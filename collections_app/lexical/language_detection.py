@@ -57,7 +57,6 @@ def detect_language(text: str) -> str:
 
 
 def _main_script(text: str) -> str:
-    """Returns the script to which most letters belong."""
     counts = {
         name: len(letter.findall(text)) * _LETTERS_PER_CHARACTER.get(name, 1)
         for name, letter in _LETTER_PATTERNS.items()
@@ -81,6 +80,5 @@ def _best_language(words: list[str], languages: Mapping[str, frozenset[str]]) ->
 
 
 def _foreign_letter_weight(counts: Counter[str], name: str) -> float:
-    """The weight of words with a letter that the language does not use."""
     unused_letters = frozenset(UNUSED_LETTERS.get(name, ""))
     return sum([sqrt(count) for word, count in counts.items() if not unused_letters.isdisjoint(word)])

@@ -34,8 +34,6 @@ NUMBER_PATTERN_SQL = "'^-?[0-9]{{1,100}}([.][0-9]{{1,100}})?$'"
 
 
 class FieldKind(StrEnum):
-    """The type of a field; ANY for untyped fields."""
-
     TEXT = "text"
     INTEGER = "integer"
     BOOLEAN = "boolean"
@@ -71,7 +69,6 @@ class SqlParameters:
         return f"%({len(self._values) - 1})s::{sql_type}"
 
     def to_positional(self, sql: str) -> tuple[str, list[Any]]:
-        """Returns the SQL with %s placeholders, and the values in their order."""
         values = [self._values[int(number)] for number in PLACEHOLDER.findall(sql)]
         return PLACEHOLDER.sub("%s", sql), values
 

@@ -69,10 +69,11 @@ class _FilterCompiler:
         )
 
     def compile_term(self, term: Term) -> str:
-        return join_conditions(" OR ", [self.compile_factor(factor) for factor in term.factors])
-
-    def compile_factor(self, factor: Condition | SubQuery) -> str:
-        return self.compile_groups(factor.groups) if isinstance(factor, SubQuery) else self.compile_condition(factor)
+        factors = [
+            self.compile_groups(factor.groups) if isinstance(factor, SubQuery) else self.compile_condition(factor)
+            for factor in term.factors
+        ]
+        return join_conditions(" OR ", factors)
 
     def compile_condition(self, condition: Condition) -> str:
         compiler = FieldConditionCompiler(self.parameters, self.column, condition, self.moment)

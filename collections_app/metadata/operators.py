@@ -190,7 +190,6 @@ class FieldConditionCompiler(ConditionCompiler[ValueExpressions]):
         return f"{self.subject.comparison_key} {operator} {FOLD_SQL.format(self.parameters.add(value, 'text'))}"
 
     def _ordered_instant_test(self, operator: str, value: datetime) -> str:
-        """Compares with the whole second of a time."""
         instant_sql = self.subject.instant
         is_after_second = operator in (">", "<=")
         if is_after_second and value.replace(tzinfo=None) >= LAST_INSTANT:

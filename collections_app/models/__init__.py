@@ -9,9 +9,8 @@ A version is one state of a document's content, and its row in the queue while i
 version whose `is_searched` is true; replacing a document sets it on the new version in one transaction.
 """
 
-from collections_app.models.chunks import Chunk, ChunkVector, ChunkWords, TermCount
-from collections_app.models.collections import Collection, EmbeddingSpace
-from collections_app.models.documents import Document, ExtractedText, Piece, Version
+from .collections import Collection, EmbeddingSpace
+from .documents import Chunk, ChunkVector, ChunkWords, Document, ExtractedText, Piece, TermCount, Version
 
 __all__ = [
     "Chunk", "ChunkVector", "ChunkWords", "Collection", "Document", "EmbeddingSpace", "ExtractedText", "Piece",

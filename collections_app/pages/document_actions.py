@@ -75,8 +75,6 @@ ACTIONS = {
 
 
 class DocumentActionView(CollectionDetailPage):
-    """Base class of the actions; responds with the list or a redirect to it."""
-
     http_method_names = ["post", "options"]
 
     def respond(self, collection: Collection, message: str, problems: list[str]) -> HttpResponse:
@@ -101,8 +99,6 @@ class SingleDocumentAction(DocumentActionView):
 
 
 class BulkAction(DocumentActionView):
-    """Applies an action to all documents that match the filter of the list."""
-
     def post(self, request: HttpRequest, sys_id: str, action: DocumentAction) -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "write")
         matching_documents = DocumentFilter(request.GET).filter_documents(collection)

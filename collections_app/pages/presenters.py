@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django.db.models.functions import Substr
@@ -10,7 +9,7 @@ from django.template.defaultfilters import filesizeformat
 
 from collections_app.models import Document, ExtractedText, Version
 from collections_app.models.documents import UNFINISHED_STATES, VersionState
-from collections_app.search.pipeline import Hit
+from collections_app.search.passages import Hit
 from system.errors import NotFound
 
 MAX_METADATA_LENGTH = 200
@@ -22,18 +21,12 @@ FILE_ERROR_CODES = ("damaged", "encrypted", "limit_pages")
 FIX_FILE_ADVICE = "Retrying won't help. Fix the file, upload it again and delete this entry."
 
 
-@dataclass(frozen=True, slots=True)
-class TextSpan:
-    text: str
-    is_marked: bool
+def split_at_highlights(text: str, highlights: Iterable[Sequence[int]]) -> Iterator[tuple[str, bool]]:
+    """Splits a text where its highlights begin and end; yields each part and whether it is highlighted.
 
-
-def split_at_highlights(text: str, highlights: Iterable[Sequence[int]]) -> Iterator[TextSpan]:
-    """Splits a text where its highlights begin and end.
-
-    >>> [(part.text, part.is_marked) for part in split_at_highlights("Reset the <b>password", [(10, 21), (0, 5)])]
+    >>> list(split_at_highlights("Reset the <b>password", [(10, 21), (0, 5)]))
     [('Reset', True), (' the ', False), ('<b>password', True)]
-    >>> [part.text for part in split_at_highlights("overlap", [(0, 4), (2, 6), (9, 12)])]
+    >>> [part for part, _ in split_at_highlights("overlap", [(0, 4), (2, 6), (9, 12)])]
     ['over', 'la', 'p']
     """
     position = 0
@@ -42,11 +35,11 @@ def split_at_highlights(text: str, highlights: Iterable[Sequence[int]]) -> Itera
         if start >= end:
             continue
         if start > position:
-            yield TextSpan(text[position:start], False)
-        yield TextSpan(text[start:end], True)
+            yield text[position:start], False
+        yield text[start:end], True
         position = end
     if position < len(text):
-        yield TextSpan(text[position:], False)
+        yield text[position:], False
 
 
 def page_range(first: int | None, last: int | None) -> str:
@@ -127,7 +120,6 @@ def passage_context(document: Document, generation: int, number: int, count: int
 
 
 def document_context(document: Document, is_searched: bool) -> dict[str, Any]:
-    """Returns the context of a document, with the state of its newest version."""
     version = document.displayed_version()
     is_file_error = version.error_code in FILE_ERROR_CODES
     has_failed = version.state == VersionState.FAILED

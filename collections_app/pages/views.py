@@ -54,8 +54,6 @@ class CollectionPage(LoginRequiredMixin, View):
 
 
 class NameFilter:
-    """The filter of a list by part of the name."""
-
     def __init__(self, query_params: QueryDict) -> None:
         # Names are stored in NFC.
         self.name = unicodedata.normalize("NFC", query_params.get("name", "").replace("\x00", "").strip())
@@ -163,8 +161,6 @@ class CollectionDetailPage(CollectionPage):
 
 
 class DocumentFilter(NameFilter):
-    """The filter of the document list by part of the name and by state."""
-
     def __init__(self, query_params: QueryDict) -> None:
         super().__init__(query_params)
         state = query_params.get("state", "")

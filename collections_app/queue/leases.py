@@ -173,7 +173,6 @@ def resume_postponed_versions(collection_id: str) -> bool:
 
 
 def fail_attempt(version: Version, code: str, message: str) -> None:
-    """Frees the version after a pause; marks it as failed after the last attempt."""
     if version.attempt >= MAX_ATTEMPTS:
         return fail_version(version, code, message)
     _free_after_pause(version, FIRST_PAUSE_S * 2 ** (version.attempt - 1), code, message)

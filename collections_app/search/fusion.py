@@ -7,50 +7,44 @@ worse than keyword search alone on four of five question sets.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A chunk with its keyword and vector scores; `alpha` is the weight of the keyword score."""
+    """A chunk with its keyword and vector scores; `alpha` is the weight of the keyword score in `score`."""
 
     chunk_id: int
     space_id: int
     alpha: float
     text_score: float | None = None
     vector_score: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredChunk:
-    candidate: Candidate
-    score: float
+    score: float = 0.0
 
     @property
     def rank(self) -> tuple[float, float]:
         """The sort key, best first. The cosine sorts equal scores, such as those of chunks without a keyword match."""
-        return -self.score, -math.inf if self.candidate.vector_score is None else -self.candidate.vector_score
+        return -self.score, -math.inf if self.vector_score is None else -self.vector_score
 
 
-def fuse(candidates: Sequence[Candidate]) -> list[ScoredChunk]:
+def fuse(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Returns the candidates with scores from 0 to 1, best first; ties are sorted by vector score, then by chunk id.
 
     >>> candidates = [Candidate(chunk_id=n, space_id=1, alpha=0.7, text_score=t, vector_score=v)
     ...               for n, t, v in ((1, 4.0, 0.2), (2, None, 0.6), (3, 2.0, 0.4))]
-    >>> [(chunk.candidate.chunk_id, round(chunk.score, 3)) for chunk in fuse(candidates)]
+    >>> [(chunk.chunk_id, round(chunk.score, 3)) for chunk in fuse(candidates)]
     [(1, 0.7), (3, 0.5), (2, 0.3)]
     """
     best_text_score = max([candidate.text_score or 0.0 for candidate in candidates], default=0.0)
     ranges = _vector_ranges(candidates)
-    scored_chunks = [
-        ScoredChunk(candidate=candidate, score=_score(candidate, best_text_score, ranges.get(candidate.space_id)))
+    scored_candidates = [
+        replace(candidate, score=_score(candidate, best_text_score, ranges.get(candidate.space_id)))
         for candidate in candidates
     ]
-    return sorted(scored_chunks, key=lambda chunk: (*chunk.rank, chunk.candidate.chunk_id))
+    return sorted(scored_candidates, key=lambda candidate: (*candidate.rank, candidate.chunk_id))
 
 
 def _vector_ranges(candidates: Iterable[Candidate]) -> dict[int, tuple[float, float]]:
-    """Returns the lowest and the highest cosine in each space."""
     ranges: dict[int, tuple[float, float]] = {}
     for candidate in candidates:
         if candidate.vector_score is not None:

@@ -1,16 +1,16 @@
-"""Reads the passages of the best chunks, with their document, scores and highlights."""
+"""Reads the passages of the best chunks, with their document and scores, and highlights the words of the query."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from collections_app.lexical.term_statistics import QueryTerms
+from collections_app.lexical.tokens import PreparedText, is_single_character, prepare_words_with_spans
 from system.plain_sql import fetch_rows
 
-from .fusion import ScoredChunk
-from .highlights import HighlightRequest, find_highlights
+from .fusion import Candidate
 
 # The maximum number of query words that are highlighted in a passage.
 MAX_LEXEMES = 64
@@ -31,6 +31,23 @@ POSITIONS_SQL = """
     SELECT chunk.id, version.document_id, chunk.number
     FROM chunk JOIN document_version version ON version.id = chunk.version_id WHERE chunk.id = ANY(%s)
 """
+# Private-use characters, which never occur in prepared text.
+START_MARK, STOP_MARK = "\ue000", "\ue001"
+HEADLINE_SQL = """
+    SELECT ts_headline(passage.configuration::regconfig, passage.words, passage.query::tsquery, %s)
+    FROM unnest(%s::text[], %s::text[], %s::text[]) WITH ORDINALITY AS passage (configuration, words, query, number)
+    ORDER BY passage.number
+"""
+# Chosen: the size of 200 passages of default length. A million characters without spaces would take six seconds.
+MAX_HIGHLIGHTED_CHARACTERS = 240_000
+HEADLINE_OPTIONS = f"HighlightAll=true, StartSel={START_MARK}, StopSel={STOP_MARK}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HighlightRequest:
+    text: str
+    configuration: str
+    lexemes: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,22 +81,22 @@ class Hit:
         return str(uuid5(NAMESPACE_URL, f"{self.collection_name}\n{self.doc_id}\n{self.chunk_index}"))
 
 
-def read_passages(chunks: Sequence[ScoredChunk], k: int, query_terms: Mapping[str, QueryTerms]) -> list[Hit]:
+def read_passages(chunks: Sequence[Candidate], k: int, query_terms: Mapping[str, QueryTerms]) -> list[Hit]:
     """Returns the best k chunks as hits; ties are sorted by document and position."""
     best_chunks = _take_best(chunks, k)
-    rows = _fetch_hits([chunk.candidate.chunk_id for chunk in best_chunks])
-    best_rows = [(chunk, rows[chunk.candidate.chunk_id]) for chunk in best_chunks]
+    rows = _fetch_hits([chunk.chunk_id for chunk in best_chunks])
+    best_rows = [(chunk, rows[chunk.chunk_id]) for chunk in best_chunks]
     highlights = find_highlights([_highlight_request(row, query_terms[row.collection_id]) for _, row in best_rows])
     return [_complete_hit(chunk, row, offsets) for (chunk, row), offsets in zip(best_rows, highlights, strict=True)]
 
 
-def _take_best(chunks: Sequence[ScoredChunk], k: int) -> list[ScoredChunk]:
+def _take_best(chunks: Sequence[Candidate], k: int) -> list[Candidate]:
     """Returns the first k chunks. Reads only the positions of ties, because thousands of equal texts may tie."""
     tied_chunks = [chunk for chunk in chunks if chunk.rank <= chunks[k - 1].rank] if len(chunks) > k else chunks
-    rows = fetch_rows(POSITIONS_SQL, [[chunk.candidate.chunk_id for chunk in tied_chunks]])
+    rows = fetch_rows(POSITIONS_SQL, [[chunk.chunk_id for chunk in tied_chunks]])
     positions = {chunk_id: position for chunk_id, *position in rows}
-    existing_chunks = [chunk for chunk in tied_chunks if chunk.candidate.chunk_id in positions]
-    return sorted(existing_chunks, key=lambda chunk: (chunk.rank, positions[chunk.candidate.chunk_id]))[:k]
+    existing_chunks = [chunk for chunk in tied_chunks if chunk.chunk_id in positions]
+    return sorted(existing_chunks, key=lambda chunk: (chunk.rank, positions[chunk.chunk_id]))[:k]
 
 
 def _fetch_hits(chunk_ids: Sequence[int]) -> dict[int, Hit]:
@@ -96,15 +113,92 @@ def _highlight_request(row: Hit, query_terms: QueryTerms) -> HighlightRequest:
     return HighlightRequest(text=row.page_content, configuration=row.configuration, lexemes=lexemes[:MAX_LEXEMES])
 
 
-def _complete_hit(chunk: ScoredChunk, row: Hit, offsets: list[list[int]]) -> Hit:
+def _complete_hit(chunk: Candidate, row: Hit, offsets: list[list[int]]) -> Hit:
     return replace(
         row,
         metadata=json.loads(row.metadata),
         score=round(chunk.score, SCORE_DIGITS),
-        scores={"vector": _round_score(chunk.candidate.vector_score), "text": _round_score(chunk.candidate.text_score)},
+        scores={"vector": _round_score(chunk.vector_score), "text": _round_score(chunk.text_score)},
         highlights=offsets,
     )
 
 
 def _round_score(score: float | None) -> float | None:
     return None if score is None else round(score, SCORE_DIGITS)
+
+
+def find_highlights(passages: Sequence[HighlightRequest]) -> list[list[list[int]]]:
+    """Returns the offsets `[start, end]` of the matching words of each passage, in order and without overlaps. If the
+    passages are long, only the first ones are highlighted."""
+    offsets: list[list[list[int]]] = [[] for _ in passages]
+    numbers = _numbers_within_limit(passages)
+    if not numbers:
+        return offsets
+    selected_passages = [passages[number] for number in numbers]
+    prepared_texts = [
+        prepare_words_with_spans(passage.text, frozenset(filter(is_single_character, passage.lexemes)))
+        for passage in selected_passages
+    ]
+    parameters = [
+        [passage.configuration for passage in selected_passages],
+        [text.text for text in prepared_texts],
+        [any_lexeme_tsquery(passage.lexemes) for passage in selected_passages],
+    ]
+    rows = fetch_rows(HEADLINE_SQL, [HEADLINE_OPTIONS, *parameters])
+    for number, text, (marked_text,) in zip(numbers, prepared_texts, rows, strict=True):
+        offsets[number] = _merge_overlaps(marked_offsets(marked_text, text))
+    return offsets
+
+
+def _numbers_within_limit(passages: Sequence[HighlightRequest]) -> list[int]:
+    remaining_characters, numbers = MAX_HIGHLIGHTED_CHARACTERS, []
+    for number, passage in enumerate(passages):
+        if passage.lexemes and passage.text:
+            remaining_characters -= len(passage.text)
+            if remaining_characters < 0:
+                break
+            numbers.append(number)
+    return numbers
+
+
+def any_lexeme_tsquery(lexemes: Iterable[str]) -> str:
+    """Returns a tsquery that matches any of the lexemes.
+
+    >>> any_lexeme_tsquery(["fox", "o'clock"])
+    "'fox' | 'o''clock'"
+    """
+    quoted_lexemes = [lexeme.replace("\\", "\\\\").replace("'", "''") for lexeme in lexemes]
+    return " | ".join([f"'{lexeme}'" for lexeme in quoted_lexemes])
+
+
+def marked_offsets(marked_text: str, text: PreparedText) -> list[tuple[int, int]]:
+    """Returns the offsets of the marked words in the original text.
+
+    >>> marked_offsets(f"the {START_MARK}fox{STOP_MARK}", PreparedText("the fox", range(7), range(1, 8)))
+    [(4, 7)]
+    """
+    if marked_text.replace(START_MARK, "").replace(STOP_MARK, "") != text.text:
+        return []
+    offsets, position, start = [], 0, 0
+    for character in marked_text:
+        if character == START_MARK:
+            start = position
+        elif character == STOP_MARK:
+            offsets.append((text.starts[start], text.ends[position - 1]))
+        else:
+            position += 1
+    return offsets
+
+
+def _merge_overlaps(offsets: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """
+    >>> _merge_overlaps([(4, 6), (0, 2), (5, 7)])
+    [[0, 2], [4, 7]]
+    """
+    merged_offsets: list[list[int]] = []
+    for start, end in sorted(offsets):
+        if merged_offsets and start <= merged_offsets[-1][1]:
+            merged_offsets[-1][1] = max(merged_offsets[-1][1], end)
+        else:
+            merged_offsets.append([start, end])
+    return merged_offsets

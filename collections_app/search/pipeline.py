@@ -15,8 +15,6 @@ from .fusion import Candidate, fuse
 from .passages import Hit, read_passages
 from .scope import Scope, build_scopes, snapshot_transaction
 
-__all__ = ["Hit", "SearchRequest", "SearchResult", "search"]
-
 # The fusion takes at least this many candidates from each retrieval.
 MIN_CANDIDATES = 100
 
@@ -106,7 +104,6 @@ def _embed_query(collections: Sequence[Collection], request: SearchRequest) -> M
 
 
 def _candidates(scope: Scope, request: SearchRequest, terms: QueryTerms, vector: str | None) -> list[Candidate]:
-    """Returns the best chunks by words and by vectors, each with both scores."""
     bm25 = {} if request.mode == "vector" else keyword_retrieval.best_chunks(scope, terms, request.candidate_count)
     cosines: dict[int, float] = {}
     if vector is not None:

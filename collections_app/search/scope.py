@@ -66,7 +66,6 @@ def snapshot_transaction() -> Iterator[None]:
 
 
 def build_scopes(collections: Sequence[Collection], filter: Filter) -> list[Scope]:
-    """Returns the scopes of the collections in which a version matches the filter."""
     ids = [collection.pk for collection in collections]
     if filter.is_empty:
         unsearched_ids = dict(fetch_rows(UNSEARCHED_SQL, [ids]))

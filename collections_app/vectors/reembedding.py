@@ -67,7 +67,6 @@ def start_reembedding(collection: Collection, space: EmbeddingSpace) -> None:
 
 
 def reembedding_progress(collection: Collection) -> tuple[int, int]:
-    """Return the number of searched passages with a vector in the next space, and their total number."""
     stored_vectors = ChunkVector.objects.filter(
         collection=collection, space=collection.next_space_id, version__is_searched=True
     )

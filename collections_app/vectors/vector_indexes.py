@@ -118,7 +118,6 @@ def maintain_indexes() -> list[str]:
 
 
 def needs_index(chunk_count: int, dimensions: int) -> bool:
-    """Whether the collection is too large for an exact scan."""
     return chunk_count * dimensions > INDEX_THRESHOLD
 
 
@@ -140,7 +139,6 @@ def is_index_usable(collection_id: str, space_id: int) -> bool:
 
 
 def clear_cache() -> None:
-    """Make the next `is_index_usable` query the database."""
     _validity.clear()
 
 

@@ -70,7 +70,6 @@ def check_language(configuration: str) -> str:
 
 
 def role_names(collections: Iterable[Collection]) -> dict[str, str]:
-    """Returns the names of the roles of these collections by id."""
     ids = {role for collection in collections for role in (*collection.reader_roles, *collection.writer_roles)}
     return dict(Role.objects.filter(sys_id__in=ids).values_list("sys_id", "name")) if ids else {}
 

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from collections_app.lexical.term_statistics import QueryTerms, QueryWord
 from collections_app.models import Collection
 from collections_app.search import keyword_retrieval, passages, scope
-from collections_app.search.highlights import MAX_HIGHLIGHTED_CHARACTERS, HighlightRequest, find_highlights
+from collections_app.search.passages import MAX_HIGHLIGHTED_CHARACTERS, HighlightRequest, find_highlights
 
 from .searches import add_document, hit_ids, make_collection, run_search
 

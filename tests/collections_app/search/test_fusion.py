@@ -30,7 +30,7 @@ def make_candidates(*rows: tuple[Any, Any], alpha: float = 0.7) -> list[Candidat
 
 
 def fused_scores(candidates: list[Candidate]) -> dict[int, float]:
-    return {hit.candidate.chunk_id: round(hit.score, 6) for hit in fuse(candidates)}
+    return {hit.chunk_id: round(hit.score, 6) for hit in fuse(candidates)}
 
 
 @given(candidate_lists)
@@ -38,7 +38,7 @@ def test_scores_are_from_zero_to_one_and_best_first(candidates: list[Candidate])
     hits = fuse(candidates)
     assert all(0.0 <= hit.score <= 1.0 for hit in hits)
     assert [hit.score for hit in hits] == sorted([hit.score for hit in hits], reverse=True)
-    assert sorted(hit.candidate.chunk_id for hit in hits) == sorted(candidate.chunk_id for candidate in candidates)
+    assert sorted(hit.chunk_id for hit in hits) == sorted(candidate.chunk_id for candidate in candidates)
 
 
 @given(candidate_lists)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from collections_app.documents import deletion
 from collections_app.lexical import term_statistics
-from collections_app.search.highlights import HighlightRequest, find_highlights
+from collections_app.search.passages import HighlightRequest, find_highlights
 
 from .searches import add_document, make_collection
 

@@ -60,7 +60,6 @@ def decode(data: bytes, *, declared_encoding: str = "", is_truncated: bool = Fal
 
 
 def encoding_by_byte_order_mark(data: bytes) -> str:
-    """Returns the encoding that the byte order mark indicates, or an empty string."""
     return next((encoding for mark, encoding in BYTE_ORDER_MARKS if data.startswith(mark)), "")
 
 

@@ -4,8 +4,7 @@ import csv
 import io
 from typing import Any
 
-from ..common.table_rows import TableWriter
-from ..common.text_writer import TextWriter
+from ..common.text_writer import TableWriter, TextWriter
 from .plain import decode_text
 from .plain import preload as preload
 

@@ -56,7 +56,6 @@ def relationship_target(file: zipfile.ZipFile, source: str, kind: str) -> str:
 
 
 def parse_part(file: zipfile.ZipFile, name: str) -> Any:
-    """Parses a part; None if it does not exist."""
     if name not in file.namelist():
         return None
     # A "huge" tree may be 2048 levels deep instead of 256, which is 80 nested tables.

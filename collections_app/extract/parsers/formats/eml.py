@@ -1,6 +1,5 @@
 """Emails: sender, recipients, subject, text, and the names of attachments."""
 
-from collections.abc import Iterator
 from email import policy
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
@@ -48,7 +47,9 @@ def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     body = message.get_body(preferencelist=("plain", "html"))
     if body is not None:
         add_body(body, writer)
-    if names := list(attachment_names(message, body)):
+    # The content of attachments is not part of the document.
+    attachment_names = filter(None, (part.get_filename() for part in message.walk() if part is not body))
+    if names := [" ".join(str(name).split())[:200] for name in islice(attachment_names, MAX_ATTACHMENTS)]:
         writer.add("Attachments: " + ", ".join(names))
 
 
@@ -81,13 +82,6 @@ def add_body(body: Any, writer: TextWriter) -> None:
         visible_html.write_visible_text(body_text, writer)
     else:
         writer.add(body_text.replace("\r\n", LINE_GAP).strip())
-
-
-def attachment_names(message: Any, body: Any) -> Iterator[str]:
-    """Yields the names of the attachments; their content is not part of the document."""
-    names = (part.get_filename() for part in message.walk() if part is not body)
-    for name in islice(filter(None, names), MAX_ATTACHMENTS):
-        yield " ".join(str(name).split())[:200]
 
 
 def preload() -> None:

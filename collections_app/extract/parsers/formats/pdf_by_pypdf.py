@@ -20,11 +20,7 @@ def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     reader = pypdf.PdfReader(BytesIO(data), strict=False)
     if reader.is_encrypted and not reader.decrypt(""):
         raise encrypted_error()
-    write_pages(reader.pages, page_text, PAGE_ERRORS, writer, limits["max_pages"])
-
-
-def page_text(page: pypdf.PageObject) -> str:
-    return page.extract_text().strip()
+    write_pages(reader.pages, lambda page: page.extract_text().strip(), PAGE_ERRORS, writer, limits["max_pages"])
 
 
 def preload() -> None:

@@ -8,8 +8,7 @@ from typing import Any
 import openpyxl
 
 from ..common import archive
-from ..common.table_rows import TableWriter
-from ..common.text_writer import TextWriter
+from ..common.text_writer import TableWriter, TextWriter
 
 
 def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
