@@ -4,14 +4,14 @@ Protected roles are those that no sign-in may grant; an account that holds one i
 administrators may change how a user signs in to one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from accounts import roles
-from accounts.models import Role, User
+from accounts.models import Role, User, UserRole
 from system.errors import Conflict
 from system.records import acting_user
 
@@ -63,3 +63,13 @@ def ensure_admin_remains(had_admin: bool | None = None) -> Iterator[None]:
 def has_admin() -> bool:
     admin = Role.objects.get(name=roles.ADMIN)
     return User.objects.filter(active=True, grants__role__in=roles.containing_ids(admin.pk)).exists()
+
+
+def create_administrator(login: str, create_password: Callable[[], str]) -> None:
+    """Does nothing if a user has the role `admin`, directly or through another role."""
+    admin = Role.objects.get(name=roles.ADMIN)
+    if UserRole.objects.filter(role__in=roles.containing_ids(admin.pk)).exists():
+        return
+    with transaction.atomic():
+        user = User.objects.find_by_exact_login(login) or User.objects.create_user(login, create_password())
+        UserRole.objects.create(user=user, role=admin)

@@ -8,7 +8,6 @@ class SsoConfig(AppConfig):
     verbose_name = "Single sign-on"
 
     def ready(self) -> None:
-        from sso import signals  # noqa: F401  (connects its receivers)
         from sso.connections.saving import ConnectionSaver
         from sso.http import logout, views  # noqa: F401  (these register hooks)
         from sso.models import OidcSetting

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from django.contrib.auth.backends import ModelBackend
 from django.http import HttpRequest
@@ -17,7 +17,6 @@ from mozilla_django_oidc.auth import OIDCAuthenticationBackend
 
 from accounts.models import User
 from sso.connections import certificate_updates
-from sso.connections.library_settings import ConnectionSettings
 from sso.models import OidcSetting
 from sso.provider import discovery, request_slots, token_client
 from sso.provider.discovery import Endpoints
@@ -30,12 +29,47 @@ from sso.tokens import token_check
 from sso.tokens.token_check import Claims, ExpectedToken, UnknownKey
 from system.outbound.deadline import Deadline
 
+RANDOM_STRING_LENGTH = 43  # of letters and digits: 256 bits
 
-@dataclass(frozen=True)
+LIBRARY_SETTINGS: Mapping[str, Callable[[OidcSetting, Endpoints], Any]] = {
+    "OIDC_OP_AUTHORIZATION_ENDPOINT": lambda setting, endpoints: endpoints.authorization_endpoint,
+    "OIDC_OP_TOKEN_ENDPOINT": lambda setting, endpoints: endpoints.token_endpoint,
+    "OIDC_OP_USER_ENDPOINT": lambda setting, endpoints: endpoints.userinfo_endpoint,
+    "OIDC_OP_JWKS_ENDPOINT": lambda setting, endpoints: endpoints.jwks_uri,
+    "OIDC_RP_CLIENT_ID": lambda setting, endpoints: setting.client_id,
+    "OIDC_RP_CLIENT_SECRET": lambda setting, endpoints: token_client.client_secret(setting),
+    "OIDC_RP_SCOPES": lambda setting, endpoints: setting.scope,
+    "OIDC_USE_PKCE": lambda setting, endpoints: setting.response_type == setting.ResponseType.CODE,
+    "OIDC_STATE_SIZE": lambda setting, endpoints: RANDOM_STRING_LENGTH,
+    "OIDC_NONCE_SIZE": lambda setting, endpoints: RANDOM_STRING_LENGTH,
+    "OIDC_AUTHENTICATION_CALLBACK_URL": lambda setting, endpoints: "sso:callback",
+}
+
+
+class ConnectionSettings:
+    """A mixin for the library's classes, which read their settings in the constructor.
+
+    Until `use_connection` is called, every setting has its default: Django creates the backend on every signed-in
+    request, when there is no connection.
+    """
+
+    _connection: tuple[OidcSetting, Endpoints] | None = None
+
+    def use_connection(self, setting: OidcSetting, endpoints: Endpoints) -> None:
+        self._connection = setting, endpoints
+        super().__init__()
+
+    def get_settings(self, attr: str, *default: Any) -> Any:
+        if self._connection is not None and attr in LIBRARY_SETTINGS:
+            return LIBRARY_SETTINGS[attr](*self._connection)
+        return default[0] if default else None
+
+
+@dataclass
 class AuthorizationResponse:
-    """The credentials for the backend: the sign-in attempt and, in the fragment flow, the tokens.
+    """The credentials for the backend, which adds its results, because Django's `authenticate` returns only a user.
 
-    In the code flow, the library reads the code from the request.
+    The tokens are given in the fragment flow. In the code flow, the library reads the code from the request.
     """
 
     attempt: Attempt
@@ -43,30 +77,21 @@ class AuthorizationResponse:
     deadline: Deadline
     id_token: str = field(default="", repr=False)
     access_token: str | None = field(default=None, repr=False)
-
-
-class OidcRequest(HttpRequest):
-    """Attributes that the backend sets for the callback view, because Django's `authenticate` returns only a user."""
-
-    oidc_id_token: str
-    oidc_claims: Claims
-    oidc_result: SignInResult
+    claims: Claims = field(default_factory=dict, repr=False)
+    result: SignInResult = field(init=False, repr=False)
 
 
 class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignore[misc]  # the library has no types
     """Signs users in or raises `SignInRefused`. Django skips it for passwords, which are passed as other arguments."""
 
-    request: OidcRequest
     response: AuthorizationResponse
     endpoints: Endpoints
     provisioning: AccountProvisioning
-    access_token: str | None
-    claims: Claims | None = None
 
     def authenticate(self, request: HttpRequest | None, response: AuthorizationResponse | None = None) -> User | None:
         if request is None or response is None:
             return None
-        self.request, self.response, self.access_token = cast(OidcRequest, request), response, response.access_token
+        self.response = response
         self.endpoints = discovery.ensure_endpoints(response.setting, response.deadline)
         if self.endpoints.issuer != response.attempt.issuer:
             detail = "The connection was changed to another provider during the sign-in."
@@ -85,7 +110,7 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
         """Sends the library's token request through our client, with the exact Redirect URI of the attempt."""
         form = {**payload, "redirect_uri": self.response.attempt.redirect_uri}
         tokens = token_client.redeem_code(self.endpoints, form, self.response.deadline)
-        self.access_token = tokens["access_token"]
+        self.response.access_token = tokens["access_token"]
         return tokens
 
     def verify_token(self, token: str, **kwargs: Any) -> Claims:
@@ -97,26 +122,26 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
             now=time.time(),
             algorithms=self.endpoints.algorithms,
             nonce_hash=kwargs["nonce"],
-            access_token=self.access_token,
+            access_token=self.response.access_token,
             needs_at_hash=attempt.kind != CODE_FLOW and setting.response_type == setting.ResponseType.ID_TOKEN_TOKEN,
         )
         return check_with_keys(setting, partial(token_check.check_id_token, token, expected), self.response.deadline)
 
     def store_tokens(self, access_token: str | None, id_token: str) -> None:
         """Keeps the ID token out of the session. The view stores it, encrypted, for the sign-out at the provider."""
-        self.request.oidc_id_token = id_token
+        self.response.id_token = id_token
 
     def get_userinfo(self, access_token: str | None, id_token: str, payload: Claims) -> Claims:
         """ "Another `sub` refuses the sign-in; on a conflict the ID token's claim wins." Requested only once."""
-        if self.claims is None:
-            is_code_flow = self.response.attempt.kind == CODE_FLOW
-            self.claims = self._merge_userinfo(access_token, payload) if is_code_flow else payload
-            self.request.oidc_claims = self.claims
-        return self.claims
+        response = self.response
+        if not response.claims:
+            is_code_flow = response.attempt.kind == CODE_FLOW
+            response.claims = self._merge_userinfo(access_token, payload) if is_code_flow else payload
+        return response.claims
 
     def _merge_userinfo(self, access_token: str | None, payload: Claims) -> Claims:
         userinfo = dict(token_client.fetch_userinfo(self.endpoints, access_token, self.response.deadline))
-        if self.endpoints.userinfo and userinfo.get("sub") != payload["sub"]:
+        if self.endpoints.userinfo_endpoint and userinfo.get("sub") != payload["sub"]:
             raise SignInRefused(Refusal.USERINFO_SUBJECT, "The userinfo endpoint returned a different subject.")
         if "email" in payload and userinfo.get("email") != payload["email"]:
             userinfo.pop("email_verified", None)  # it refers to the other address
@@ -130,7 +155,8 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
 
         def provision(provisioning: AccountProvisioning) -> User:
             self.provisioning = provisioning
-            return cast(User, library_steps(access_token, id_token, payload))
+            user: User = library_steps(access_token, id_token, payload)
+            return user
 
         return sign_in.run_in_transaction(initial_provisioning, provision)
 
@@ -149,8 +175,8 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
         return self._complete(user, is_new=False)
 
     def _complete(self, user: User, *, is_new: bool) -> User:
-        self.request.oidc_result = self.provisioning.complete(user, is_new=is_new)
-        return self.request.oidc_result.user
+        self.response.result = self.provisioning.complete(user, is_new=is_new)
+        return self.response.result.user
 
     get_user = ModelBackend.get_user  # returns active users only, unlike the library's method
 

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.timesince import timesince
 
-from sso.admin import connection_warnings, connections, cross_app_warnings, sign_in_records  # noqa: F401  (register)
+from sso.admin import connection_warnings, connections, sign_in_records  # noqa: F401  (register)
 from sso.models import CertificatePair, OidcSetting, SignIn
 from system.admin_site import dashboard
 

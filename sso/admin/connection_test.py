@@ -77,7 +77,7 @@ def _run_test(setting: OidcSetting, callback_url: str, deadline: Deadline) -> Te
             notes.append("The stored endpoints were updated.")
     keys_error = ""
     try:
-        keys = key_sets.fetch_key_set(endpoints.jwks, discovery.provider_policy(), deadline)
+        keys = key_sets.fetch_key_set(endpoints.jwks_uri, discovery.provider_policy(), deadline)
     except key_sets.UnusableKeySet as error:
         keys_error = f"The provider was found, but its keys cannot be used. {error}"
     else:

@@ -1,17 +1,19 @@
-"""The warnings about a connection that its form shows to administrators."""
+"""The warnings about a connection, on its form and on the admin pages of users and properties."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from urllib.parse import urlsplit
 
 from django.db.models import Q
 
 from accounts import privileges, roles
+from accounts.admin import users as user_pages
 from accounts.models import User
-from sso.models import CertificatePair, OidcSetting
+from sso.models import CertificatePair, IdentityLink, OidcSetting
 from sso.provider.discovery import SIGNING_ALGORITHMS
-from system import encryption, properties
+from system import admin, encryption, properties
 from system.admin_site.name_lists import summarize_names
+from system.models import Property
 
 APPROVAL_AFTER_SAVE = (
     "If you save this form, an administrator must approve the connection. Until then, users with protected roles "
@@ -135,3 +137,28 @@ def _certificate_warnings(setting: OidcSetting) -> Iterator[str]:
         yield f"The last certificate update failed. {pair.failure}"
     if pair is not None and pair.warning:
         yield pair.warning
+
+
+@user_pages.DELETION_WARNINGS.register
+def warn_about_recreation(users: Iterable[User]) -> Iterable[str]:
+    setting = OidcSetting.get_active()
+    if setting is None or not setting.enable_user_creation:
+        return
+    links = IdentityLink.objects.filter(user__in=[user.pk for user in users], issuer=setting.issuer)
+    logins = list(links.order_by("user__login").values_list("user__login", flat=True)[: user_pages.MAX_NAMES + 1])
+    if logins:
+        yield (
+            f"The connection “{setting.name}” creates missing accounts (Enable user creation). The next sign-in of "
+            f"{summarize_names(logins, user_pages.MAX_NAMES)} would create a new account. To block a user, clear "
+            "Active instead of deleting the user."
+        )
+
+
+@admin.PROPERTY_WARNINGS.register
+def warn_about_welcome_page(saved_property: Property) -> Iterable[str]:
+    setting = OidcSetting.get_active() if saved_property.name == properties.WELCOME_PAGE.name else None
+    if setting is not None and saved_property.value != setting.redirect_uri:
+        yield (
+            f"The active connection “{setting.name}” set this property to its Redirect URI, {setting.redirect_uri}. "
+            "Visitors to / no longer go to the provider. Saving the connection sets the property again."
+        )

@@ -6,7 +6,7 @@
 
 import time
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from django.contrib import auth
@@ -24,8 +24,7 @@ from accounts.http.sign_in_hooks import SignInOption
 from accounts.models import User
 from accounts.models.sessions import PROVIDER_SESSION_KEY
 from sso import sign_in_attempts
-from sso.backends import AuthorizationResponse, OidcRequest
-from sso.connections.library_settings import ConnectionSettings
+from sso.backends import AuthorizationResponse, ConnectionSettings
 from sso.http import pages
 from sso.http.sign_in_events import SignInEvent
 from sso.models import OidcSetting, ProviderSession, ProviderSignOut, SignIn, advisory_locks
@@ -182,22 +181,21 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
             try:
                 user = auth.authenticate(request, response=self.response)
             finally:
-                self.event.set_login(getattr(request, "oidc_claims", {}))
+                self.event.set_login(self.response.claims)
         if not isinstance(user, User):  # the library returns no user if there is no code
             raise SignInRefused(Refusal.RESPONSE_MALFORMED, "The response has no code.")
         self.user = user
-        oidc_request = cast(OidcRequest, request)
         try:
             with transaction.atomic():
                 # A concurrent sign-out either comes later and finds this session, or came earlier and is detected here.
                 advisory_locks.lock_shared(advisory_locks.SIGN_OUTS_LOCK, attempt.issuer)
-                if ProviderSignOut.has_ended(oidc_request.oidc_claims, since_id=newest_id):
+                if ProviderSignOut.has_ended(self.response.claims, since_id=newest_id):
                     raise SignInRefused(Refusal.SIGNED_OUT_MEANWHILE, "The provider ended the session during sign-in.")
                 response = self.login_success()
         except IntegrityError:
             raise SignInRefused(Refusal.NOT_AVAILABLE, "The connection or the account was deleted.") from None
         self.event.user = user
-        self.event.record(SignIn.OK, oidc_request.oidc_result.summary())
+        self.event.record(SignIn.OK, self.response.result.summary())
         return response
 
     def login_success(self) -> HttpResponse:
@@ -206,8 +204,7 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
             self.request.session.cycle_key()
             self.request.user = AnonymousUser()  # otherwise the library would not call `login` for the same user
         response: HttpResponse = super().login_success()
-        request = cast(OidcRequest, self.request)
-        session = ProviderSession.begin(self.user, self.response.setting, request.oidc_claims, request.oidc_id_token)
+        session = ProviderSession.begin(self.user, self.response.setting, self.response.claims, self.response.id_token)
         self.request.session[PROVIDER_SESSION_KEY] = session.pk
         self.request.session.save()  # in this transaction, so that a sign-out finds it
         return response

@@ -6,6 +6,8 @@ from typing import Any, Self
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models, transaction
+from django.db.models.signals import post_delete, pre_delete
+from django.dispatch import receiver
 
 from accounts import privileges
 from sso.models import advisory_locks, connection_validators
@@ -210,3 +212,19 @@ class OidcSetting(ProviderRecord):
 def set_welcome_page(url: str) -> None:
     if properties.fetch(properties.WELCOME_PAGE) != url:
         properties.put(properties.WELCOME_PAGE, url)
+
+
+@receiver(pre_delete, sender=OidcSetting)
+def lock_before_deletion(sender: Any, instance: Any, **_: Any) -> None:
+    OidcSetting.lock_for_change()
+    # The stored version, which may be newer than this object.
+    instance.before_deletion = OidcSetting.objects.filter(pk=instance.pk).first()
+
+
+@receiver(post_delete, sender=OidcSetting)
+def clean_up_after_deletion(sender: Any, instance: Any, **_: Any) -> None:
+    deleted_setting = instance.before_deletion
+    if deleted_setting is not None:
+        if deleted_setting.active:  # our choice: deleting the active record works like clearing Active
+            set_welcome_page("")
+        deleted_setting.remove_unused_certificates()

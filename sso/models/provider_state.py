@@ -15,18 +15,7 @@ from sso.provider.discovery import Endpoints
 from system import encryption
 from system.records.record import Record
 
-# Column of the record, name in `Endpoints`.
-ENDPOINT_COLUMNS = {
-    "issuer": "issuer",
-    "authorization_endpoint": "authorization",
-    "token_endpoint": "token",
-    "userinfo_endpoint": "userinfo",
-    "jwks_uri": "jwks",
-    "end_session_endpoint": "end_session",
-    "algorithms": "algorithms",
-    "token_auth_methods": "token_auth_methods",
-    "iss_in_response": "iss_in_response",
-}
+ENDPOINT_COLUMNS = tuple(Endpoints.__dataclass_fields__)
 # Set by the product, not by users. Saving an outdated copy of the record does not overwrite them.
 INTERNAL_COLUMNS = frozenset(
     {*ENDPOINT_COLUMNS, "resolved_at", "resolve_tried_at", "resolve_error", "last_claims", "needs_approval"}
@@ -75,7 +64,7 @@ class ProviderRecord(Record):
     def endpoints(self) -> Endpoints | None:
         if not self.issuer:
             return None
-        values = {name: getattr(self, column) for column, name in ENDPOINT_COLUMNS.items()}
+        values = {name: getattr(self, name) for name in ENDPOINT_COLUMNS}
         lists = {name: tuple(values[name]) for name in ("algorithms", "token_auth_methods")}
         return Endpoints(**values | lists)
 
@@ -136,7 +125,7 @@ class ProviderRecord(Record):
             known_endpoints, is_current = record.endpoints, record.sys_version == self.sys_version
             record.update_unversioned(resolved_at=timezone.now(), resolve_tried_at=timezone.now(), resolve_error="")
             if known_endpoints != endpoints:
-                values = {column: getattr(endpoints, name) for column, name in ENDPOINT_COLUMNS.items()}
+                values = {name: getattr(endpoints, name) for name in ENDPOINT_COLUMNS}
                 if endpoints.risky_change_since(known_endpoints) and not privileges.acts_as_admin():
                     values["needs_approval"] = True
                 store = record.amend_last_entry if amends_last_entry and is_current else record.store_columns

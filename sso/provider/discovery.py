@@ -33,21 +33,23 @@ CONNECTION_REPLACED = "The connection was deleted or changed to another provider
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoints:
-    """The URLs and capabilities of a provider; a URL that it does not have is empty."""
+    """The URLs and capabilities of a provider, named like the columns that store them. A missing URL is empty."""
 
     issuer: str
-    authorization: str
-    token: str
-    jwks: str
-    userinfo: str = ""
-    end_session: str = ""
+    authorization_endpoint: str
+    token_endpoint: str
+    jwks_uri: str
+    userinfo_endpoint: str = ""
+    end_session_endpoint: str = ""
     algorithms: tuple[str, ...] = ()
     token_auth_methods: tuple[str, ...] = ("client_secret_basic",)
     iss_in_response: bool = False
 
     @property
     def urls(self) -> dict[str, str]:
-        return {name: value for name, value in vars(self).items() if isinstance(value, str)}
+        """The URLs by the names that administrators see."""
+        columns = {name: value for name, value in vars(self).items() if isinstance(value, str)}
+        return {name.removesuffix("_endpoint").removesuffix("_uri"): url for name, url in columns.items()}
 
     def describe_changes(self, previous_endpoints: "Endpoints | None") -> str:
         known_urls = previous_endpoints.urls if previous_endpoints else {}
@@ -173,11 +175,11 @@ def _parse_document(document: Mapping[str, Any], candidate: str, policy: Policy)
         )
     return Endpoints(
         issuer=issuer,
-        authorization=_read_url(document, "authorization_endpoint", policy, is_required=True),
-        token=_read_url(document, "token_endpoint", policy),
-        jwks=_read_url(document, "jwks_uri", policy, is_required=True),
-        userinfo=_read_url(document, "userinfo_endpoint", policy),
-        end_session=_read_url(document, "end_session_endpoint", policy),
+        authorization_endpoint=_read_url(document, "authorization_endpoint", policy, is_required=True),
+        token_endpoint=_read_url(document, "token_endpoint", policy),
+        jwks_uri=_read_url(document, "jwks_uri", policy, is_required=True),
+        userinfo_endpoint=_read_url(document, "userinfo_endpoint", policy),
+        end_session_endpoint=_read_url(document, "end_session_endpoint", policy),
         algorithms=_read_strings(document, "id_token_signing_alg_values_supported", ()),
         token_auth_methods=_read_strings(document, "token_endpoint_auth_methods_supported", ("client_secret_basic",)),
         iss_in_response=document.get("authorization_response_iss_parameter_supported") is True,
@@ -218,11 +220,11 @@ def _discover_by_pattern(base: str, realm: str, policy: Policy, deadline: Deadli
         raise EndpointsNotFound(message, tuple(urls)) from None
     return Endpoints(
         issuer=issuer,
-        authorization=f"{prefix}/auth",
-        token=f"{prefix}/token",
-        jwks=f"{prefix}/certs",
-        userinfo=f"{prefix}/userinfo",
-        end_session=f"{prefix}/logout",
+        authorization_endpoint=f"{prefix}/auth",
+        token_endpoint=f"{prefix}/token",
+        jwks_uri=f"{prefix}/certs",
+        userinfo_endpoint=f"{prefix}/userinfo",
+        end_session_endpoint=f"{prefix}/logout",
         algorithms=SIGNING_ALGORITHMS,
     )
 

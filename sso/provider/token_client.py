@@ -48,7 +48,7 @@ def redeem_code(endpoints: Endpoints, payload: Mapping[str, str], deadline: Dead
 
 
 def request_tokens(endpoints: Endpoints, payload: Mapping[str, str], deadline: Deadline) -> OutboundResponse:
-    if not endpoints.token:
+    if not endpoints.token_endpoint:
         raise SignInRefused(Refusal.PROVIDER_UNRESOLVED, "The provider has no token endpoint.")
     form = {name: value for name, value in payload.items() if value}
     headers: dict[str, str] = {}
@@ -58,13 +58,13 @@ def request_tokens(endpoints: Endpoints, payload: Mapping[str, str], deadline: D
         headers["Authorization"] = basic_header(form.pop("client_id"), form.pop("client_secret"))
     with provider_call(deadline, too_large_refusal=Refusal.TOKEN_ANSWER):
         policy = provider_policy().limited_to(deadline.remaining_s())
-        return outbound.post_form(endpoints.token, form, policy, headers=headers)
+        return outbound.post_form(endpoints.token_endpoint, form, policy, headers=headers)
 
 
 def authorization_url(endpoints: Endpoints, parameters: Mapping[str, str]) -> str:
     """The URL to which the browser is redirected to sign in."""
-    separator = "&" if urlsplit(endpoints.authorization).query else "?"
-    return f"{endpoints.authorization}{separator}{urlencode(parameters)}"
+    separator = "&" if urlsplit(endpoints.authorization_endpoint).query else "?"
+    return f"{endpoints.authorization_endpoint}{separator}{urlencode(parameters)}"
 
 
 def client_secret(setting: "OidcSetting") -> str:
@@ -90,14 +90,14 @@ def basic_header(client_id: str, secret: str) -> str:
 
 def fetch_userinfo(endpoints: Endpoints, access_token: str | None, deadline: Deadline) -> Mapping[str, Any]:
     """Fetch the user's claims from the userinfo endpoint; empty if the provider does not have one."""
-    if not endpoints.userinfo:
+    if not endpoints.userinfo_endpoint:
         return {}
     if not access_token:
         raise SignInRefused(Refusal.TOKEN_ANSWER, "The token endpoint returned no access token for userinfo.")
     with provider_call(deadline, too_large_refusal=Refusal.USERINFO_ANSWER):
         policy = provider_policy().limited_to(deadline.remaining_s())
         headers = {"Authorization": f"Bearer {access_token}"}
-        response = outbound.get(endpoints.userinfo, policy, headers=headers)
+        response = outbound.get(endpoints.userinfo_endpoint, policy, headers=headers)
     if response.status != 200:
         if response.status >= 500 or response.status == 429:
             raise SignInRefused(Refusal.PROVIDER_UNAVAILABLE, f"The userinfo endpoint returned HTTP {response.status}.")

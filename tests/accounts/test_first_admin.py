@@ -3,7 +3,7 @@
 import pytest
 from django.core.management import call_command
 
-from accounts import setup
+from accounts import privileges
 from accounts.models import Role, User, UserRole
 from system.models import Property
 from tests.support.users import make_user
@@ -12,8 +12,8 @@ pytestmark = pytest.mark.django_db
 
 
 def test_only_the_first_start_creates_an_administrator():
-    setup.create_administrator("admin", lambda: "a long first word")
-    setup.create_administrator("second", lambda: pytest.fail("asked for a password"))
+    privileges.create_administrator("admin", lambda: "a long first word")
+    privileges.create_administrator("second", lambda: pytest.fail("asked for a password"))
 
     assert list(User.objects.filter(grants__role__name="admin").values_list("login", flat=True)) == ["admin"]
 
@@ -23,7 +23,7 @@ def test_administrator_through_another_role_counts():
     root_role.save()
     UserRole.objects.create(user=make_user("alice"), role=root_role)
 
-    setup.create_administrator("admin", lambda: pytest.fail("asked for a password"))
+    privileges.create_administrator("admin", lambda: pytest.fail("asked for a password"))
 
     assert not User.objects.filter(login="admin").exists()
 

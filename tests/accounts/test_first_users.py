@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from accounts import demo, setup
+from accounts import demo, privileges
 from accounts.models import Company, Group, User, UserRole
 from tests.accounts.callers import basic_auth, get_me, try_password
 
@@ -16,22 +16,22 @@ def unexpected_call() -> str:
 
 
 def test_first_administrator_can_sign_in(db: Any):
-    setup.create_administrator("root", lambda: FIRST_PASSWORD)
+    privileges.create_administrator("root", lambda: FIRST_PASSWORD)
 
     assert get_me(basic_auth("root", FIRST_PASSWORD)).json()["roles"] == ["admin"]
 
 
 def test_second_start_creates_no_users(db: Any):
-    setup.create_administrator("root", lambda: FIRST_PASSWORD)
-    setup.create_administrator("root", unexpected_call)
-    setup.create_administrator("other", unexpected_call)
+    privileges.create_administrator("root", lambda: FIRST_PASSWORD)
+    privileges.create_administrator("root", unexpected_call)
+    privileges.create_administrator("other", unexpected_call)
 
     assert User.objects.get().login == "root"
 
 
 def test_existing_user_becomes_administrator_and_keeps_the_password(bob: User):
     hash_before = bob.password
-    setup.create_administrator("bob", unexpected_call)
+    privileges.create_administrator("bob", unexpected_call)
 
     assert bob.refreshed().password == hash_before
     assert User.objects.get(login="bob").is_superuser

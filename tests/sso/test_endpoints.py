@@ -81,11 +81,11 @@ class TestDiscovery:
         }
         assert discover_endpoints(provider) == Endpoints(
             issuer=provider.issuer,
-            authorization=provider.url("auth"),
-            token=provider.url("token"),
-            jwks=provider.url("certs"),
-            userinfo=provider.url("userinfo"),
-            end_session=provider.url("logout"),
+            authorization_endpoint=provider.url("auth"),
+            token_endpoint=provider.url("token"),
+            jwks_uri=provider.url("certs"),
+            userinfo_endpoint=provider.url("userinfo"),
+            end_session_endpoint=provider.url("logout"),
             algorithms=("RS256", "ES256"),
             token_auth_methods=("client_secret_post",),
             iss_in_response=True,
@@ -95,8 +95,8 @@ class TestDiscovery:
         missing_names = ("userinfo_endpoint", "end_session_endpoint", "id_token_signing_alg_values_supported")
         provider.discovery = dict.fromkeys(missing_names, ABSENT)
         assert (
-            discover_endpoints(provider).userinfo,
-            discover_endpoints(provider).end_session,
+            discover_endpoints(provider).userinfo_endpoint,
+            discover_endpoints(provider).end_session_endpoint,
             discover_endpoints(provider).algorithms,
         ) == (
             "",
@@ -177,7 +177,7 @@ class TestPathPattern:
                 path = urlsplit(issuer.rstrip("/") + WELL_KNOWN_PATH).path
                 provider.serve(path, redirects_to("/login"))
             provider.serve("discovery", redirects_to("/login"))
-            assert discover_endpoints(provider).jwks == provider.url("certs")
+            assert discover_endpoints(provider).jwks_uri == provider.url("certs")
 
     def test_the_pattern_is_used_if_it_has_a_key_set(self, allow_http: None):
         with HostileProvider(layout="/realm/{realm}") as provider:
@@ -185,13 +185,16 @@ class TestPathPattern:
             realm_url = f"{provider.url_idp}/realm/main"
             endpoint_prefix = f"{realm_url}/protocol/openid-connect"
             endpoints = discover_endpoints(provider)
-            assert (endpoints.issuer, endpoints.authorization, endpoints.jwks) == (
+            assert (endpoints.issuer, endpoints.authorization_endpoint, endpoints.jwks_uri) == (
                 realm_url,
                 f"{endpoint_prefix}/auth",
                 f"{endpoint_prefix}/certs",
             )
-            assert (endpoints.token, endpoints.userinfo) == (f"{endpoint_prefix}/token", f"{endpoint_prefix}/userinfo")
-            assert endpoints.end_session == f"{endpoint_prefix}/logout"
+            assert (endpoints.token_endpoint, endpoints.userinfo_endpoint) == (
+                f"{endpoint_prefix}/token",
+                f"{endpoint_prefix}/userinfo",
+            )
+            assert endpoints.end_session_endpoint == f"{endpoint_prefix}/logout"
             assert "RS256" in endpoints.algorithms
 
     def test_without_a_key_set_nothing_is_found(self, allow_http: None):
@@ -235,14 +238,15 @@ class TestDeadline:
 class TestMovedEndpoints:
     KNOWN_ENDPOINTS = Endpoints(
         issuer=ISSUER_URL,
-        authorization=f"{ISSUER_URL}/auth",
-        token=f"{ISSUER_URL}/token",
-        jwks="https://keys.example.com/certs",
+        authorization_endpoint=f"{ISSUER_URL}/auth",
+        token_endpoint=f"{ISSUER_URL}/token",
+        jwks_uri="https://keys.example.com/certs",
     )
 
     @pytest.mark.parametrize(
         "changes",
-        [{"token": f"{ISSUER_URL}/other"}, {"userinfo": f"{ISSUER_URL}/me"}, {"end_session": "https://keys.example.com/out"},
+        [{"token_endpoint": f"{ISSUER_URL}/other"}, {"userinfo_endpoint": f"{ISSUER_URL}/me"},
+         {"end_session_endpoint": "https://keys.example.com/out"},
          {"algorithms": ("ES256",)}, {"iss_in_response": True}],
         ids=str,
     )  # fmt: skip
@@ -253,10 +257,10 @@ class TestMovedEndpoints:
         ("changes", "message"),
         [
             ({"issuer": "https://other.example.com"}, "issuer is now https://other.example.com"),
-            ({"token": "https://other.example.com/token"}, "token endpoint is now at other.example.com"),
-            ({"token": "https://keys.example.com/token"}, "token endpoint is now at keys.example.com"),
-            ({"jwks": "https://idp.example.com:8443/certs"}, "jwks endpoint is now at idp.example.com:8443"),
-            ({"userinfo": "https://other.example.com/me"}, "userinfo endpoint is now at other.example.com"),
+            ({"token_endpoint": "https://other.example.com/token"}, "token endpoint is now at other.example.com"),
+            ({"token_endpoint": "https://keys.example.com/token"}, "token endpoint is now at keys.example.com"),
+            ({"jwks_uri": "https://idp.example.com:8443/certs"}, "jwks endpoint is now at idp.example.com:8443"),
+            ({"userinfo_endpoint": "https://other.example.com/me"}, "userinfo endpoint is now at other.example.com"),
         ],
         ids=str,
     )

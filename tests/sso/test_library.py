@@ -12,8 +12,7 @@ from django.db import connection
 from django.test import Client
 
 from accounts.models import User
-from sso.backends import OidcBackend
-from sso.connections.library_settings import LIBRARY_SETTINGS
+from sso.backends import LIBRARY_SETTINGS, OidcBackend
 from tests.providers.hostile import HostileProvider
 from tests.sso.sign_ins import Browser, make_active_connection, make_ann
 

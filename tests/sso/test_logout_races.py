@@ -14,7 +14,7 @@ from sso import tasks
 from sso.backends import OidcBackend
 from sso.http import sign_in_events
 from sso.models import CertificatePair, ProviderSession, ProviderSignOut
-from sso.models.provider_sign_outs import RETENTION
+from sso.models.provider_sessions import SIGN_OUT_RETENTION
 from tests.providers.behaviours import responds_with_error
 from tests.providers.hostile import HostileProvider
 from tests.providers.signing import ABSENT, jwk
@@ -158,7 +158,7 @@ class TestReplayedTokens:
 
     def test_tokens_are_remembered_longer_than_they_are_valid(self, active_provider: HostileProvider):
         send_logout_token(active_provider.logout_token(jti="old"))
-        ProviderSignOut.objects.update(came_at=F("came_at") - RETENTION)
+        ProviderSignOut.objects.update(came_at=F("came_at") - SIGN_OUT_RETENTION)
         send_logout_token(active_provider.logout_token(jti="new"))
         tasks.forget_ended_sessions()
 
@@ -166,7 +166,7 @@ class TestReplayedTokens:
         assert send_logout_token(active_provider.logout_token(jti="new")).status_code == 400
         assert (
             send_logout_token(
-                active_provider.logout_token(jti="late", iat=int(time.time()) - int(RETENTION.total_seconds()))
+                active_provider.logout_token(jti="late", iat=int(time.time()) - int(SIGN_OUT_RETENTION.total_seconds()))
             ).status_code
             == 400
         )

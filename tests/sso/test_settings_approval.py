@@ -117,5 +117,5 @@ def test_adopting_moved_endpoints_requires_approval(sonja: User, alice: User):
         setting = make_connection()
         assert setting.endpoints is not None
         with acting_user.acting_as(user.pk if user else None):
-            setting.store_endpoints(replace(setting.endpoints, token="https://mine.example.com/token"))
+            setting.store_endpoints(replace(setting.endpoints, token_endpoint="https://mine.example.com/token"))
         assert setting.refreshed().needs_approval is needs_approval

@@ -240,5 +240,5 @@ class TestDiscoveredColumns:
         assert endpoints is not None
         setting.store_endpoints(endpoints)
         assert setting.history.count() == 1
-        setting.store_endpoints(replace(endpoints, token="https://idp.example.com/realms/acme/other"))
+        setting.store_endpoints(replace(endpoints, token_endpoint="https://idp.example.com/realms/acme/other"))
         assert setting.history.count() == 2 and setting.refreshed().sys_version == 1

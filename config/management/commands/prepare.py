@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.utils import Error
 from django.utils.version import get_version_tuple
 
-from accounts import demo, roles, setup
+from accounts import demo, privileges, roles
 from accounts.models import User
 from collections_app import demo_documents as demo_documents
 from config.database import connections
@@ -83,7 +83,7 @@ class Command(BaseCommand):
 
 def create_administrator() -> None:
     roles.create_shipped_roles()
-    setup.create_administrator(
+    privileges.create_administrator(
         settings.ENVIRONMENT.admin_login, lambda: configured_password() or stored_password(ADMIN_PASSWORD)
     )
 
