@@ -20,7 +20,6 @@ from sso.connections import certificate_updates
 from sso.models import OidcSetting
 from sso.provider import discovery, request_slots, token_client
 from sso.provider.discovery import Endpoints
-from sso.provider.token_client import TokenResponse
 from sso.provisioning import sign_in
 from sso.provisioning.sign_in import AccountProvisioning, SignInResult
 from sso.refusals import Refusal, SignInRefused
@@ -106,7 +105,7 @@ class OidcBackend(ConnectionSettings, OIDCAuthenticationBackend):  # type: ignor
         self.store_tokens(None, response.id_token)
         return self.get_or_create_user(None, response.id_token, payload)
 
-    def get_token(self, payload: Mapping[str, str]) -> TokenResponse:
+    def get_token(self, payload: Mapping[str, str]) -> dict[str, str | None]:
         """Sends the library's token request through our client, with the exact Redirect URI of the attempt."""
         form = {**payload, "redirect_uri": self.response.attempt.redirect_uri}
         tokens = token_client.redeem_code(self.endpoints, form, self.response.deadline)

@@ -93,10 +93,7 @@ class AccessKeyAdmin(RecordAdmin):
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         key = context.get("original")
         if key is not None and self.has_delete_permission(request, key):
-            context |= {
-                "show_delete": False,
-                "revoke_url": reverse("admin:accounts_accesskey_delete", args=[key.pk]),
-            }
+            context |= {"show_delete": False, "revoke_url": reverse("admin:accounts_accesskey_delete", args=[key.pk])}
         return super().render_change_form(request, context, *args, **kwargs)
 
     def render_delete_form(self, request: HttpRequest, context: Any) -> Any:

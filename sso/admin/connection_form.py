@@ -6,7 +6,6 @@ from django import forms
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget, UnfoldBooleanWidget
 
 from accounts import roles
-from sso.connections import saving
 from sso.connections.saving import ScriptChecks
 from sso.models import OidcSetting
 from sso.models.connection_validators import normalize_newlines
@@ -127,7 +126,7 @@ class ConnectionForm(forms.ModelForm):  # type: ignore[type-arg]
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]  # not in the stubs
         setting: OidcSetting = self.instance
-        script_error = saving.find_script_error(setting.stored_record(), setting, self.script_checks)
+        script_error = self.script_checks.find_error(setting.stored_record(), setting.script, is_active=setting.active)
         if script_error and "script" not in self.errors:
             self.add_error("script", script_error)
 

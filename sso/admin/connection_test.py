@@ -86,17 +86,19 @@ def _run_test(setting: OidcSetting, callback_url: str, deadline: Deadline) -> Te
     if connection_warnings.has_callback_path(setting, callback_url):
         notes += connection_warnings.redirect_uri_warnings(setting, callback_url)
     may_send_secret = _may_send_secret(setting, stored_setting, risky_change)
-    client_result = client_check.check_client(setting, endpoints, deadline, may_send_secret=may_send_secret)
-    problems = (*_configuration_problems(setting, callback_url, endpoints), *client_result.problems)
-    title = keys_error or _report_title(problems, client_result)
-    notes = [*problems, *notes, *client_result.unchecked_notes]
+    client_problems, unchecked_notes = client_check.check_client(
+        setting, endpoints, deadline, may_send_secret=may_send_secret
+    )
+    problems = [*_configuration_problems(setting, callback_url, endpoints), *client_problems]
+    title = keys_error or _report_title(problems, client_problems)
+    notes = [*problems, *notes, *unchecked_notes]
     return TestReport(
         title, not (keys_error or problems), tuple(facts), tuple(notes), may_adopt=bool(risky_change), versions=versions
     )
 
 
-def _report_title(problems: tuple[str, ...], client_result: client_check.ClientCheckResult) -> str:
-    if client_result.problems:
+def _report_title(problems: list[str], client_problems: list[str]) -> str:
+    if client_problems:
         return "The provider was found, but it does not accept this service."
     if problems:
         return "The provider was found, but nobody can sign in."

@@ -59,11 +59,17 @@ def find_warnings(setting: OidcSetting, callback_url: str) -> Iterator[str]:
     if algorithms and not set(algorithms) & set(SIGNING_ALGORITHMS):
         yield f"Nobody can sign in. The provider supports none of the algorithms {', '.join(SIGNING_ALGORITHMS)}."
     yield from redirect_uri_warnings(setting, callback_url)
-    yield from _url_idp_warnings(setting)
+    url = urlsplit(setting.url_idp)
+    if url.scheme == "http" and url.hostname not in LOCAL_HOSTS:
+        yield "URL IdP uses http. Others on the network can read and change the provider's responses."
     yield from _login_warnings(setting)
     yield from _secret_warnings(setting)
     yield from _duplicate_warnings(setting)
-    yield from _certificate_warnings(setting)
+    pair = CertificatePair.objects.filter(url_idp=setting.url_idp, realm=setting.realm).first()
+    if pair is not None and pair.failure:
+        yield f"The last certificate update failed. {pair.failure}"
+    if pair is not None and pair.warning:
+        yield pair.warning
 
 
 def blocks_all_sign_ins(setting: OidcSetting) -> bool:
@@ -84,12 +90,6 @@ def redirect_uri_warnings(setting: OidcSetting, callback_url: str) -> Iterator[s
             f"You are using this service at {expected_uri.scheme}://{expected_uri.netloc}, but the Redirect URI is at "
             f"{redirect_uri.scheme}://{redirect_uri.netloc}. Use the same scheme, host and port for both."
         )
-
-
-def _url_idp_warnings(setting: OidcSetting) -> Iterator[str]:
-    url = urlsplit(setting.url_idp)
-    if url.scheme == "http" and url.hostname not in LOCAL_HOSTS:
-        yield "URL IdP uses http. Others on the network can read and change the provider's responses."
 
 
 def _login_warnings(setting: OidcSetting) -> Iterator[str]:
@@ -129,14 +129,6 @@ def _duplicate_warnings(setting: OidcSetting) -> Iterator[str]:
     if names := [other.name for other in duplicates[: MAX_NAMES + 1]]:
         name_list = summarize_names(names, MAX_NAMES)
         yield f"Other connections use the same provider and client ID: {name_list}. Delete the ones you do not need."
-
-
-def _certificate_warnings(setting: OidcSetting) -> Iterator[str]:
-    pair = CertificatePair.objects.filter(url_idp=setting.url_idp, realm=setting.realm).first()
-    if pair is not None and pair.failure:
-        yield f"The last certificate update failed. {pair.failure}"
-    if pair is not None and pair.warning:
-        yield pair.warning
 
 
 @user_pages.DELETION_WARNINGS.register

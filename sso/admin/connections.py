@@ -109,23 +109,13 @@ class ConnectionAdmin(HistoryAdmin):
         "advertised_algorithms", "resolved_at",
     )  # fmt: skip
     fieldsets = (
-        (
-            None,
-            {
-                "fields": (
-                    "name", "url_idp", "realm", "authorization_type", "client_id", "user_field", "client_secret",
-                    "redirect_uri", "scope", "active",
-                )
-            },
-        ),
-        (
-            "Access",
-            {
-                "fields": (
-                    "enable_user_creation", "ignore_case", "enable_role_mapping", "update_data_when_login", "script",
-                )
-            },
-        ),
+        (None, {"fields": (
+            "name", "url_idp", "realm", "authorization_type", "client_id", "user_field", "client_secret",
+            "redirect_uri", "scope", "active",
+        )}),
+        ("Access", {"fields": (
+            "enable_user_creation", "ignore_case", "enable_role_mapping", "update_data_when_login", "script",
+        )}),
         ("Advanced", {"fields": ("response_type", "role_claim", "group_claim"), "classes": ["collapse"]}),
     )  # fmt: skip
     DISCOVERED_FIELDSET = ("Discovered endpoints", {"fields": readonly_fields, "classes": ["collapse"]})

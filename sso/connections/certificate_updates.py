@@ -7,7 +7,8 @@ from the response are removed and recorded in the Record Deletion Log." An unusa
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -45,19 +46,19 @@ class CertificateUpdateFailed(Exception):
 
 @dataclass(frozen=True)
 class UpdateOutcome:
-    """The numbers of added, unchanged and removed keys, the ignored keys, and warnings for the administrator."""
+    """The numbers of added, unchanged and removed keys, the ignored keys, and a warning for the administrator."""
 
     added: int = 0
     unchanged: int = 0
     removed: int = 0
     ignored_keys: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    warning: str = ""
 
     def __str__(self) -> str:
         sentences = [f"{self.added} added, {self.unchanged} unchanged, {self.removed} removed."]
         if self.ignored_keys:
             sentences.append(f"Ignored: {', '.join(format_counts(self.ignored_keys))}.")
-        return " ".join([*sentences, *self.warnings])
+        return " ".join([*sentences, self.warning]).rstrip()
 
 
 def format_counts(kinds: tuple[str, ...]) -> list[str]:
@@ -65,8 +66,7 @@ def format_counts(kinds: tuple[str, ...]) -> list[str]:
     >>> format_counts(("a private key", "a symmetric key", "a private key"))
     ['a private key (2)', 'a symmetric key']
     """
-    count = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
-    return [kind if times == 1 else f"{kind} ({times})" for kind, times in count.items()]
+    return [kind if times == 1 else f"{kind} ({times})" for kind, times in Counter(kinds).items()]
 
 
 def signing_keys(setting: OidcSetting) -> list[dict[str, Any]]:
@@ -163,7 +163,7 @@ def _apply_key_set(url_idp: str, realm: str, key_set: KeySet, request_number: in
             return UpdateOutcome(unchanged=len(stored_keys), ignored_keys=key_set.ignored_keys)
         outcome = _update_keys(url_idp, realm, stored_keys, key_set)
         pair.last_applied, pair.fetched_at, pair.answered_at = request_number, Now(), Now()
-        pair.failure, pair.warning = "", " ".join(outcome.warnings)
+        pair.failure, pair.warning = "", outcome.warning
         pair.save()
     return outcome
 
@@ -176,21 +176,21 @@ def _update_keys(url_idp: str, realm: str, stored_keys: Mapping[str, IdpCertific
     for kid in absent_kids:
         stored_keys[kid].delete()
     remaining_keys = {kid: row for kid, row in stored_keys.items() if kid not in absent_kids}
-    warnings = tuple(_changed_key_warnings(remaining_keys, key_set))
-    return UpdateOutcome(len(new_kids), len(remaining_keys), len(absent_kids), key_set.ignored_keys, warnings)
+    warning = _changed_key_warning(remaining_keys, key_set)
+    return UpdateOutcome(len(new_kids), len(remaining_keys), len(absent_kids), key_set.ignored_keys, warning)
 
 
-def _changed_key_warnings(remaining_keys: Mapping[str, IdpCertificate], key_set: KeySet) -> Iterator[str]:
+def _changed_key_warning(remaining_keys: Mapping[str, IdpCertificate], key_set: KeySet) -> str:
     """ "A key changed under its old kid stays as stored and is shown as a warning." """
     changed_kids = [
-        kid
+        f"“{kid}”"
         for kid, row in remaining_keys.items()
         if kid not in key_set.keys or thumbprint(key_set.keys[kid]) != thumbprint(row.json)
     ]
-    if changed_kids:
-        kids = ", ".join(f"“{kid}”" for kid in changed_kids)
-        yield (
-            f"The provider publishes different keys with key IDs that are already stored: {kids}. The stored keys were "
-            "not changed. If the new keys are correct, delete the stored ones under IdP certificates. Then update the "
-            "certificates."
-        )
+    if not changed_kids:
+        return ""
+    return (
+        f"The provider publishes different keys with key IDs that are already stored: {', '.join(changed_kids)}. The "
+        "stored keys were not changed. If the new keys are correct, delete the stored ones under IdP certificates. "
+        "Then update the certificates."
+    )

@@ -38,16 +38,18 @@ class ScriptChecks:
     def __init__(self) -> None:
         self._check_once = cache(_check_script)
 
-    def find_error(self, script: str) -> str:
-        """Why this script cannot be saved, or an empty string."""
+    def find_error(self, stored_setting: OidcSetting | None, script: str, *, is_active: bool) -> str:
+        """Return why the script prevents this change from being saved, or an empty string."""
+        if stored_setting is not None and script == stored_setting.script and (stored_setting.active or not is_active):
+            return ""
         return self._check_once(normalize_newlines(script))
 
     def check_before_lock(self, stored_setting: OidcSetting | None, changes: Mapping[str, Any]) -> None:
         """Check the script that these changes will store. If another user stores a different script in the meantime,
         that one is checked under the lock."""
         script = changes.get("script", stored_setting.script if stored_setting else None)
-        if isinstance(script, str) and _needs_check(stored_setting, script, is_active=bool(changes.get("active"))):
-            self.find_error(script)
+        if isinstance(script, str):
+            self.find_error(stored_setting, script, is_active=bool(changes.get("active")))
 
 
 def _check_script(source: str) -> str:
@@ -58,16 +60,6 @@ def _check_script(source: str) -> str:
     except mapping_script.ScriptRefused as error:
         return str(error)
     return ""
-
-
-def _needs_check(stored_setting: OidcSetting | None, script: str, *, is_active: bool) -> bool:
-    return stored_setting is None or script != stored_setting.script or (is_active and not stored_setting.active)
-
-
-def find_script_error(stored_setting: OidcSetting | None, setting: OidcSetting, checks: ScriptChecks) -> str:
-    """Return why the script prevents this change from being saved, or an empty string."""
-    needs_check = _needs_check(stored_setting, setting.script, is_active=setting.active)
-    return checks.find_error(setting.script) if needs_check else ""
 
 
 def is_approval_due(previous_setting: OidcSetting | None, setting: OidcSetting) -> bool:
@@ -90,7 +82,9 @@ def validate_connection(stored_setting: OidcSetting | None, setting: OidcSetting
         setting.full_clean(exclude={"sys_id"})
     except ValidationError as error:
         errors = error.update_error_dict(errors)
-    if "script" not in errors and (script_error := find_script_error(stored_setting, setting, checks)):
+    if "script" not in errors and (
+        script_error := checks.find_error(stored_setting, setting.script, is_active=setting.active)
+    ):
         errors["script"] = script_error
     if errors:
         raise ValidationError(errors)

@@ -154,7 +154,7 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
             return pages.wait_page(request, fields if kind == FRAGMENT_FLOW else None)
         except SignInRefused as refusal:
             if refusal.refusal is Refusal.CODE_REJECTED:
-                request_slots.SUSPECT_ADDRESSES.record_rejection(self.event.address)
+                request_slots.record_rejected_code(self.event.address)
             return refuse_sign_in(request, self.event, refusal)
 
     @staticmethod

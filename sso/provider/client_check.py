@@ -3,7 +3,6 @@
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
@@ -43,21 +42,14 @@ SECRET_NOT_SENT = "The stored client secret was not sent because the provider ch
 CHECK_INCONCLUSIVE = "{subject} could not be checked with this provider. To test it, sign in."
 
 
-@dataclass(frozen=True)
-class ClientCheckResult:
-    """What the provider rejects, and what could not be checked."""
-
-    problems: tuple[str, ...]
-    unchecked_notes: tuple[str, ...]
-
-
 class _InconclusiveResponse(Exception):
     """The response does not show whether the provider accepts this service."""
 
 
 def check_client(
     setting: "OidcSetting", endpoints: Endpoints, deadline: Deadline, *, may_send_secret: bool
-) -> ClientCheckResult:
+) -> tuple[list[str], list[str]]:
+    """What the provider rejects, and what could not be checked."""
     problems: list[str] = []
     unchecked_notes: list[str] = []
     is_code_flow = setting.response_type == setting.ResponseType.CODE
@@ -66,7 +58,7 @@ def check_client(
     elif is_code_flow:
         _collect(problems, unchecked_notes, "The client ID or secret", _client_problems(setting, endpoints, deadline))
     _collect(problems, unchecked_notes, "The Redirect URI", _redirect_uri_problems(setting, endpoints, deadline))
-    return ClientCheckResult(tuple(problems), tuple(unchecked_notes))
+    return problems, unchecked_notes
 
 
 def _collect(problems: list[str], unchecked_notes: list[str], subject: str, new_problems: Iterator[str]) -> None:

@@ -30,32 +30,28 @@ class NoSlotFree(Exception):
     """No slot for a request to the provider is free."""
 
 
-class SuspectAddresses:
-    """Stores the times of the last rejected codes from each address, in this process."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._times: WeightedCache[str, deque[float]] = WeightedCache(
-            "addresses with rejected codes", max_weight=MAX_SUSPECT_ADDRESSES, weigh=lambda *_: 1
-        )
-
-    def record_rejection(self, address: str) -> None:
-        with self._lock:  # otherwise two threads could create a deque for the same network
-            times = self._times.get_or_make(client_network(address), lambda: deque(maxlen=MAX_REJECTED_CODES))
-            times.append(time.monotonic())
-
-    def __contains__(self, address: str) -> bool:
-        times = self._times.get(client_network(address)) or deque()
-        return len(times) == MAX_REJECTED_CODES and time.monotonic() - times[0] <= REJECTED_WINDOW_S
+# The times of the last rejected codes from each network.
+_REJECTION_TIMES: WeightedCache[str, deque[float]] = WeightedCache(
+    "addresses with rejected codes", max_weight=MAX_SUSPECT_ADDRESSES, weigh=lambda *_: 1
+)
+_REJECTION_LOCK = threading.Lock()
 
 
-SUSPECT_ADDRESSES = SuspectAddresses()
+def record_rejected_code(address: str) -> None:
+    with _REJECTION_LOCK:  # otherwise two threads could create a deque for the same network
+        times = _REJECTION_TIMES.get_or_make(client_network(address), lambda: deque(maxlen=MAX_REJECTED_CODES))
+        times.append(time.monotonic())
+
+
+def is_suspect(address: str) -> bool:
+    times = _REJECTION_TIMES.get(client_network(address)) or deque()
+    return len(times) == MAX_REJECTED_CODES and time.monotonic() - times[0] <= REJECTED_WINDOW_S
 
 
 @contextmanager
 def request_slot(address: str = "") -> Iterator[None]:
     with ExitStack() as acquired_slots:
-        for semaphore in (SUSPECT_SLOT, SLOTS) if address in SUSPECT_ADDRESSES else (SLOTS,):
+        for semaphore in (SUSPECT_SLOT, SLOTS) if is_suspect(address) else (SLOTS,):
             if not semaphore.acquire(blocking=False):
                 raise NoSlotFree
             acquired_slots.callback(semaphore.release)

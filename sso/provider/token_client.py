@@ -4,13 +4,13 @@ import base64
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from sso.provider.discovery import Endpoints, provider_policy
 from sso.refusals import Refusal, SignInRefused
 from system import encryption, outbound
-from system.outbound import OutboundError, OutboundResponse
+from system.outbound import OutboundError, OutboundResponse, Policy
 from system.outbound.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -23,13 +23,11 @@ ERROR_CODE_PATTERN = re.compile(r"[a-z_]{1,64}")
 TOKEN_PATTERN = re.compile(r"[\x21-\x7e]{1,16384}")
 
 
-class TokenResponse(TypedDict):
-    id_token: str
-    access_token: str | None
+def redeem_code(endpoints: Endpoints, payload: Mapping[str, str], deadline: Deadline) -> dict[str, str | None]:
+    """Exchange a code for `id_token` and, if there is one, `access_token`.
 
-
-def redeem_code(endpoints: Endpoints, payload: Mapping[str, str], deadline: Deadline) -> TokenResponse:
-    """Exchange a code for tokens; `payload` is the form of a token request, including client ID and secret."""
+    `payload` is the form of a token request, including client ID and secret.
+    """
     response = request_tokens(endpoints, payload, deadline)
     if response.status != 200:
         raise token_refusal(response)
@@ -44,7 +42,7 @@ def redeem_code(endpoints: Endpoints, payload: Mapping[str, str], deadline: Dead
         )
     if str(document.get("token_type", "Bearer")).lower() != "bearer":
         raise SignInRefused(Refusal.TOKEN_ANSWER, "The access token is not of type Bearer.")
-    return TokenResponse(id_token=id_token, access_token=access_token)
+    return {"id_token": id_token, "access_token": access_token}
 
 
 def request_tokens(endpoints: Endpoints, payload: Mapping[str, str], deadline: Deadline) -> OutboundResponse:
@@ -56,8 +54,7 @@ def request_tokens(endpoints: Endpoints, payload: Mapping[str, str], deadline: D
     # HTTP Basic, unless the provider accepts the secret only in the form.
     if "client_secret" in form and ("client_secret_basic" in methods or "client_secret_post" not in methods):
         headers["Authorization"] = basic_header(form.pop("client_id"), form.pop("client_secret"))
-    with provider_call(deadline, too_large_refusal=Refusal.TOKEN_ANSWER):
-        policy = provider_policy().limited_to(deadline.remaining_s())
+    with provider_call(deadline, too_large_refusal=Refusal.TOKEN_ANSWER) as policy:
         return outbound.post_form(endpoints.token_endpoint, form, policy, headers=headers)
 
 
@@ -94,9 +91,8 @@ def fetch_userinfo(endpoints: Endpoints, access_token: str | None, deadline: Dea
         return {}
     if not access_token:
         raise SignInRefused(Refusal.TOKEN_ANSWER, "The token endpoint returned no access token for userinfo.")
-    with provider_call(deadline, too_large_refusal=Refusal.USERINFO_ANSWER):
-        policy = provider_policy().limited_to(deadline.remaining_s())
-        headers = {"Authorization": f"Bearer {access_token}"}
+    headers = {"Authorization": f"Bearer {access_token}"}
+    with provider_call(deadline, too_large_refusal=Refusal.USERINFO_ANSWER) as policy:
         response = outbound.get(endpoints.userinfo_endpoint, policy, headers=headers)
     if response.status != 200:
         if response.status >= 500 or response.status == 429:
@@ -106,10 +102,10 @@ def fetch_userinfo(endpoints: Endpoints, access_token: str | None, deadline: Dea
 
 
 @contextmanager
-def provider_call(deadline: Deadline, *, too_large_refusal: Refusal) -> Iterator[None]:
-    """Refuse with `too_large_refusal` if the response is too large, and as PROVIDER_UNAVAILABLE if a call fails."""
+def provider_call(deadline: Deadline, *, too_large_refusal: Refusal) -> Iterator[Policy]:
+    """The policy of a call. Refuses with `too_large_refusal` or, if the call fails, as PROVIDER_UNAVAILABLE."""
     try:
-        yield
+        yield provider_policy().limited_to(deadline.remaining_s())
     except TimeoutError:
         detail = f"The provider did not respond within {deadline.seconds:g} s."
         raise SignInRefused(Refusal.PROVIDER_UNAVAILABLE, detail) from None

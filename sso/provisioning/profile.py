@@ -58,22 +58,14 @@ def validate_profile(fields: Mapping[str, Any]) -> Profile:
     return Profile(values, tuple(notes), custom_values)
 
 
-@dataclass(frozen=True)
-class ClaimedNames:
-    """The valid names of roles or groups in the claims."""
-
-    names: tuple[str, ...] = ()
-    invalid_count: int = 0
-    """The number of names that are malformed, too long or beyond the limit."""
-
-
 def claimed_names(
     claims: Mapping[str, Any], paths: str, client_id: str, default_paths: Sequence[str] = ()
-) -> ClaimedNames:
-    """The names in the claims at the comma-separated `paths`, or at `default_paths` if `paths` is empty.
+) -> tuple[tuple[str, ...], int]:
+    """The names of roles or groups in the claims at the comma-separated `paths`, or at `default_paths` if `paths` is
+    empty, and the number of names that are malformed, too long or beyond the limit.
 
     >>> claimed_names({"groups": ["itil", "itil", " x", 7]}, "", "servicebase", ROLE_CLAIMS)
-    ClaimedNames(names=('itil',), invalid_count=2)
+    (('itil',), 2)
     """
     valid_names: dict[str, None] = {}
     invalid_count = 0
@@ -86,7 +78,7 @@ def claimed_names(
             else:
                 invalid_count += 1
     names = tuple(valid_names)
-    return ClaimedNames(names[:MAX_ROLES], invalid_count + max(0, len(names) - MAX_ROLES))
+    return names[:MAX_ROLES], invalid_count + max(0, len(names) - MAX_ROLES)
 
 
 def read_claim(claims: Mapping[str, Any], path: str, client_id: str) -> Any:

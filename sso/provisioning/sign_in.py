@@ -128,22 +128,23 @@ class AccountProvisioning:
         if not user.active:
             raise SignInRefused(Refusal.USER_INACTIVE, f"The account {user.login} is not active.")
         role_change, notes = RoleChange(), self.profile.notes
-        if self.setting.update_data_when_login and not is_new:
+        is_updated = is_new or self.setting.update_data_when_login
+        if is_updated and not is_new:
             notes += tuple(provisioning.update_account(user, self._verified_values()))
-        if self.profile.custom_values and (is_new or self.setting.update_data_when_login):
+        if is_updated and self.profile.custom_values:
             notes += tuple(custom_columns.save(user, self.profile.custom_values))
         if link.is_email_unverified and self.has_verified_email:
             link.mark_email_verified(self.profile.values.get("email", ""))
-        if self.setting.enable_role_mapping and (is_new or self.setting.update_data_when_login):
-            roles = profile.claimed_names(
+        if is_updated and self.setting.enable_role_mapping:
+            names, invalid_count = profile.claimed_names(
                 self.claims, self.setting.role_claim, self.setting.client_id, profile.ROLE_CLAIMS
             )
-            role_change = provisioning.sync_provider_roles(user, roles.names)
-            notes += (f"Ignored invalid role names: {roles.invalid_count}.",) if roles.invalid_count else ()
-        if self.setting.group_claim and (is_new or self.setting.update_data_when_login):
-            groups = profile.claimed_names(self.claims, self.setting.group_claim, self.setting.client_id)
-            notes += tuple(provisioning.sync_provider_groups(user, groups.names, self.setting.pk))
-            notes += (f"Ignored invalid group names: {groups.invalid_count}.",) if groups.invalid_count else ()
+            role_change = provisioning.sync_provider_roles(user, names)
+            notes += (f"Ignored invalid role names: {invalid_count}.",) if invalid_count else ()
+        if is_updated and self.setting.group_claim:
+            names, invalid_count = profile.claimed_names(self.claims, self.setting.group_claim, self.setting.client_id)
+            notes += tuple(provisioning.sync_provider_groups(user, names, self.setting.pk))
+            notes += (f"Ignored invalid group names: {invalid_count}.",) if invalid_count else ()
         check_approval(self.setting, link)
         return SignInResult(user, is_new, role_change, notes)
 

@@ -65,16 +65,13 @@ class ScriptFailed(Exception):
     `step` is "load" (it does not parse or has no `map`), "map" (it throws), "result" (it is invalid) or "limit".
     """
 
-    def __init__(self, reason: str, step: str) -> None:
+    def __init__(self, reason: str, step: str = "limit") -> None:
         super().__init__(reason)
         self.step = step
 
 
 class EngineBusy(ScriptFailed):
     """The engine had no process, CPU time or time left for the script. A later run may succeed."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason, "limit")
 
 
 def check_script(source: str, custom_columns: Iterable[str] = ()) -> None:
@@ -108,7 +105,7 @@ def map_claims(
 def call_script(source: str, claims: Mapping[str, Any], deadline: Deadline | None = None) -> dict[str, Any]:
     text = json.dumps(dict(claims))
     if len(text) > MAX_CLAIMS_LENGTH:
-        raise ScriptFailed("The claims are too large.", "limit")
+        raise ScriptFailed("The claims are too large.")
     request = json.dumps({"source": source, "claims": text}).encode()
     outcome = parse_output(run_in_sandbox(request, deadline or Deadline.after(MAX_START_S + MAX_RUN_S)))
     if not isinstance(outcome.get("result"), str):
@@ -151,5 +148,5 @@ def run_in_sandbox(request: bytes, deadline: Deadline) -> bytes:
     if result.was_starved or (result.was_killed and result.run_s < MAX_RUN_S):
         raise EngineBusy(f"The script was stopped after {result.run_s:.2f} s ({result.cpu_s:.2f} s of CPU time).")
     if result.was_killed:
-        raise ScriptFailed(f"The script was stopped after {MAX_RUN_S:g} s.", "limit")
-    raise ScriptFailed("The script needs too much memory or time.", "limit")
+        raise ScriptFailed(f"The script was stopped after {MAX_RUN_S:g} s.")
+    raise ScriptFailed("The script needs too much memory or time.")

@@ -44,9 +44,6 @@ Key = Mapping[str, Any]
 class UnknownKey(SignInRefused):
     """No stored key matches the token. The caller should fetch the certificates and check again."""
 
-    def __init__(self, detail: str) -> None:
-        super().__init__(Refusal.TOKEN_KEY, detail)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedToken:
@@ -123,7 +120,7 @@ def verify_token(
         payload = JWS.decode(token, jwt.PyJWK(dict(key), algorithm), algorithms=[algorithm])
     except jwt.InvalidSignatureError:
         if kid is None:  # a provider without kids may have replaced its only key
-            raise UnknownKey("The signature does not match the only stored key.") from None
+            raise UnknownKey(Refusal.TOKEN_KEY, "The signature does not match the only stored key.") from None
         raise SignInRefused(Refusal.TOKEN_SIGNATURE, "The signature is invalid.") from None
     except (jwt.PyJWTError, ValueError, TypeError, KeyError) as error:
         raise SignInRefused(
@@ -189,11 +186,12 @@ def select_key(kid: str | None, algorithm: str, keys: Iterable[Key]) -> Key:
         candidates = [key for key in stored_keys if may_verify(key, algorithm)]
         # The provider may have stopped publishing all but one of several keys.
         if len(candidates) != 1:
-            raise UnknownKey(f"The token has no kid. Exactly one stored key must match, but {len(candidates)} do.")
+            detail = f"The token has no kid. Exactly one stored key must match, but {len(candidates)} do."
+            raise UnknownKey(Refusal.TOKEN_KEY, detail)
         return candidates[0]
     matching_keys = [key for key in stored_keys if key.get("kid") == kid]
     if not matching_keys:
-        raise UnknownKey("No certificate with this kid is stored.")
+        raise UnknownKey(Refusal.TOKEN_KEY, "No certificate with this kid is stored.")
     if len(matching_keys) > 1 or not may_verify(matching_keys[0], algorithm):
         raise SignInRefused(Refusal.TOKEN_KEY, f"The kid must identify one stored key for {algorithm} signatures.")
     return matching_keys[0]

@@ -92,12 +92,12 @@ class TestUpdate:  # A34
         self, provider: HostileProvider, setting: OidcSetting
     ):
         update_certificates(provider, setting, jwk("rsa-1", x5c=["old"]))
-        assert update_certificates(provider, setting, jwk("rsa-1", x5c=["new"])).warnings == ()
+        assert update_certificates(provider, setting, jwk("rsa-1", x5c=["new"])).warning == ""
 
     def test_an_unusable_key_does_not_count_as_absent(self, provider: HostileProvider, setting: OidcSetting):
         update_certificates(provider, setting, "rsa-1")
         outcome = update_certificates(provider, setting, jwk("rsa-1", use="enc"), "p256-1")
-        assert (outcome.removed, stored_kids(setting)) == (0, ["p256-1", "rsa-1"]) and outcome.warnings
+        assert (outcome.removed, stored_kids(setting)) == (0, ["p256-1", "rsa-1"]) and outcome.warning
 
     def test_a_key_without_kid_is_stored_under_its_thumbprint(self, provider: HostileProvider, setting: OidcSetting):
         update_certificates(provider, setting, jwk("rsa-1", kid=ABSENT))
