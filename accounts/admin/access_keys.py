@@ -13,8 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.admin.roles import RoleMultipleChoiceField
-from accounts.authentication.access_keys import DEFAULT_LIFETIME
-from accounts.http import new_key_handover
+from accounts.authentication.access_keys import DEFAULT_LIFETIME, store_new_key, take_new_key
 from accounts.models import AccessKey, Role
 from system.admin_site.site import RecordAdmin
 
@@ -74,7 +73,10 @@ class AccessKeyAdmin(RecordAdmin):
     delete_confirmation_template = delete_selected_confirmation_template = "admin/accounts/accesskey/revoke.html"
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        return {"expires_at": timezone.now() + DEFAULT_LIFETIME, **super().get_changeform_initial_data(request)}
+        return {
+            "expires_at": timezone.now() + DEFAULT_LIFETIME,
+            **super().get_changeform_initial_data(request),
+        }
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return self.fields if obj else ("user", "name", "expires_at", "scope")
@@ -113,11 +115,11 @@ class AccessKeyAdmin(RecordAdmin):
     def response_add(self, request: HttpRequest, obj: AccessKey, post_url_continue: Any = None) -> HttpResponse:
         """Redirects to the key's page, which shows the secret once; a message would put it in a cookie."""
         secret = request.new_key_secret  # type: ignore[attr-defined]
-        new_key_handover.store_new_key(request.session, obj.pk, obj.name, secret)
+        store_new_key(request.session, obj.pk, obj.name, secret)
         return redirect("admin:accounts_accesskey_change", obj.pk)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
-        new_key = new_key_handover.take_new_key(request.session, object_id) if request.method == "GET" else None
+        new_key = take_new_key(request.session, object_id) if request.method == "GET" else None
         key = self.get_object(request, object_id)
         if new_key is None or key is None:
             return super().change_view(request, object_id, form_url, extra_context)

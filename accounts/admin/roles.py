@@ -1,21 +1,44 @@
-"""Admin pages of roles."""
+"""Admin pages of roles, and the protection of the last administrator."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.db import models
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelect2MultipleWidget
 
-from accounts.admin.last_admin_guard import LastAdminGuard
 from accounts.models import Role
 from accounts.normalization import similarity_key
+from accounts.privileges import ensure_admin_remains, has_admin
 from accounts.roles import ADMIN, SHIPPED_ROLES
+from system.admin_site.site import HistoryAdmin
 from system.registry import Registry
 
 # Each app registers functions that describe its uses of a role without a foreign key, for the deletion page.
 USAGE_FINDERS: Registry[Callable[[Role], Iterable[str]]] = Registry()
+
+
+class LastAdminGuard(HistoryAdmin):
+    """Rolls back changes that would remove the last administrator. Base of the admin pages of users and roles."""
+
+    def save_model(self, request: Any, obj: Any, form: Any, change: bool) -> None:
+        # Django saves the record first and its inlines afterwards, so the check must span both steps.
+        request.had_admin = has_admin()
+        super().save_model(request, obj, form, change)
+
+    def save_related(self, request: Any, form: Any, formsets: Any, change: bool) -> None:
+        with ensure_admin_remains(had_admin=request.had_admin):
+            super().save_related(request, form, formsets, change)
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        with ensure_admin_remains():
+            super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: "models.QuerySet[Any]") -> None:
+        with ensure_admin_remains():
+            super().delete_queryset(request, queryset)
 
 
 class RoleMultipleChoiceField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]

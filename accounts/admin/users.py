@@ -17,7 +17,7 @@ from unfold.admin import TabularInline
 from unfold.decorators import action
 from unfold.forms import AdminPasswordChangeForm, UserCreationForm
 
-from accounts.admin.last_admin_guard import LastAdminGuard
+from accounts.admin.roles import LastAdminGuard
 from accounts.models import Company, Group, User, UserGroup, UserRole
 from system.admin_site.history_page import RelatedRecords
 from system.admin_site.name_lists import summarize_names

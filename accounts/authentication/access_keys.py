@@ -1,7 +1,8 @@
-"""Creates and looks up access keys. A key is 256 random bits, shown once and stored as a hash."""
+"""Creates, looks up and shows access keys. A key is 256 random bits, shown once and stored as a hash."""
 
 import time
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import OperationalError, transaction
 from django.db.models import Case, Q, When
@@ -10,6 +11,7 @@ from django.utils import timezone
 
 from accounts.models import AccessKey, User
 from accounts.models.access_keys import KEY_PREFIX, hash_key
+from system import encryption
 from system.error_details import is_disk_full
 from system.process_cache import WeightedCache
 
@@ -23,6 +25,7 @@ MAX_CACHE_BYTES = 16 * 1024 * 1024
 CACHED_USER_BYTES = 4_000
 CACHED_ROLE_BYTES = 120
 LAST_USE_INTERVAL = timedelta(minutes=1)
+NEW_KEY_ENTRY = "new_key"
 
 
 def create_key(user: User, name: str, *, expires_at: datetime | None, scope: list[str] | None = None) -> str:
@@ -90,3 +93,20 @@ def record_use(key: AccessKey) -> None:
         except OperationalError as error:
             if not is_disk_full(error):  # on a full disk the key still works
                 raise
+
+
+def store_new_key(session: Any, page: str, name: str, secret: str) -> None:
+    """Stores a new key for the page that shows it once, so that a reload does not create another key."""
+    # Encrypted, because sessions are stored in the database.
+    session[NEW_KEY_ENTRY] = [page, name, encryption.encrypt(secret)]
+
+
+def take_new_key(session: Any, page: str) -> tuple[str, str] | None:
+    """Returns name and secret and removes them from the session."""
+    if session.get(NEW_KEY_ENTRY, [None])[0] != page:
+        return None
+    _, name, encrypted_secret = session.pop(NEW_KEY_ENTRY)
+    try:
+        return name, encryption.decrypt(encrypted_secret)
+    except encryption.DecryptionFailed:  # the encryption key was removed in between
+        return None

@@ -64,9 +64,7 @@ class KeyForm(forms.Form):
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         own_roles = Role.objects.all() if user.is_superuser else Role.objects.filter(name__in=user.role_names)
-        scope = self.fields["scope"]
-        assert isinstance(scope, forms.ModelMultipleChoiceField)
-        scope.queryset = own_roles
+        self.fields["scope"].queryset = own_roles  # type: ignore[attr-defined]  # a ModelMultipleChoiceField
         if not own_roles:
             del self.fields["scope"]
 

@@ -15,7 +15,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views import View
 
 from accounts.authentication import access_keys
-from accounts.http import new_key_handover, sign_in_hooks
+from accounts.http import sign_in_hooks
 from accounts.http.forms import KeyForm, NotificationForm, OwnPasswordForm, ProfileForm, SignInForm
 from accounts.models import AccessKey, NotificationChoice, Session, User
 from accounts.models.sessions import stored_session_key
@@ -139,7 +139,7 @@ class AccountView(AccountPageView):
     """`/account/`: shows the account page and saves the profile form."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        name, new_key = new_key_handover.take_new_key(request.session, ACCOUNT_PAGE) or (None, None)
+        name, new_key = access_keys.take_new_key(request.session, ACCOUNT_PAGE) or (None, None)
         return self.render_page(new_key=new_key, new_key_name=name)
 
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -187,7 +187,7 @@ class CreateKeyView(AccountFormView):
             return self.render_errors("The key was not created. See the errors below.", key_form=form)
         name, scope = form.cleaned_data["name"], [role.pk for role in form.cleaned_data.get("scope", [])]
         secret = access_keys.create_key(user, name, expires_at=form.expires_at(), scope=scope)
-        new_key_handover.store_new_key(request.session, ACCOUNT_PAGE, name, secret)
+        access_keys.store_new_key(request.session, ACCOUNT_PAGE, name, secret)
         return redirect("account")
 
 

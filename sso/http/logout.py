@@ -46,7 +46,9 @@ def sign_out_at_provider(request: HttpRequest) -> SignOutResponder | None:
     session.delete()
     if setting is None or not setting.end_session_endpoint or setting.issuer != session.issuer:
         return None
-    url, client_id, return_url = setting.end_session_endpoint, setting.client_id, post_logout_redirect_uri(setting)
+    url, client_id = setting.end_session_endpoint, setting.client_id
+    parts = urlsplit(setting.redirect_uri)  # at this host, regardless of the host in the request
+    return_url = f"{parts.scheme}://{parts.netloc}{reverse('sso:logout')}"
 
     def respond(request: HttpRequest) -> HttpResponse:
         state = secrets.token_urlsafe(32)
@@ -55,12 +57,6 @@ def sign_out_at_provider(request: HttpRequest) -> SignOutResponder | None:
         return pages.provider_logout_page(request, url, {"id_token_hint": hint, **fields} if hint else fields)
 
     return respond
-
-
-def post_logout_redirect_uri(setting: OidcSetting) -> str:
-    """The logout URL at the host of the Redirect URI, regardless of the host in the request."""
-    parts = urlsplit(setting.redirect_uri)
-    return f"{parts.scheme}://{parts.netloc}{reverse('sso:logout')}"
 
 
 class LogoutView(OIDCLogoutView):  # type: ignore[misc]  # the library has no types

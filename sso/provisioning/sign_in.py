@@ -15,12 +15,12 @@ from django.db import DataError, IntegrityError, transaction
 from django.db.models import Value
 from django.db.models.functions import Lower
 
-from accounts import privileges, provisioning
+from accounts import privileges
 from accounts.models import User
-from accounts.provisioning import AccountNotCreated, RoleChange
 from sso.connections.saving import SECURITY_COLUMNS
 from sso.models import IdentityLink, OidcSetting
-from sso.provisioning import profile, user_matching
+from sso.provisioning import account_changes, profile, user_matching
+from sso.provisioning.account_changes import RoleChange
 from sso.provisioning.profile import Profile
 from sso.provisioning.user_matching import Comparison
 from sso.refusals import Refusal, SignInRefused
@@ -116,10 +116,7 @@ class AccountProvisioning:
         if self._find_matching_user() is not None:
             raise IntegrityError("created by another sign-in in the meantime")
         self._check_email_is_free()
-        try:
-            return provisioning.create_account(self.profile.values)
-        except AccountNotCreated as error:
-            raise SignInRefused(Refusal[error.code.upper()], error.detail) from None
+        return account_changes.create_account(self.profile.values)
 
     def complete(self, user: User, *, is_new: bool) -> SignInResult:
         """Link the account, update it, synchronize its roles and check that it may sign in here."""
@@ -130,7 +127,7 @@ class AccountProvisioning:
         role_change, notes = RoleChange(), self.profile.notes
         is_updated = is_new or self.setting.update_data_when_login
         if is_updated and not is_new:
-            notes += tuple(provisioning.update_account(user, self._verified_values()))
+            notes += tuple(account_changes.update_account(user, self._verified_values()))
         if is_updated and self.profile.custom_values:
             notes += tuple(custom_columns.save(user, self.profile.custom_values))
         if link.is_email_unverified and self.has_verified_email:
@@ -139,11 +136,11 @@ class AccountProvisioning:
             names, invalid_count = profile.claimed_names(
                 self.claims, self.setting.role_claim, self.setting.client_id, profile.ROLE_CLAIMS
             )
-            role_change = provisioning.sync_provider_roles(user, names)
+            role_change = account_changes.sync_provider_roles(user, names)
             notes += (f"Ignored invalid role names: {invalid_count}.",) if invalid_count else ()
         if is_updated and self.setting.group_claim:
             names, invalid_count = profile.claimed_names(self.claims, self.setting.group_claim, self.setting.client_id)
-            notes += tuple(provisioning.sync_provider_groups(user, names, self.setting.pk))
+            notes += tuple(account_changes.sync_provider_groups(user, names, self.setting.pk))
             notes += (f"Ignored invalid group names: {invalid_count}.",) if invalid_count else ()
         check_approval(self.setting, link)
         return SignInResult(user, is_new, role_change, notes)

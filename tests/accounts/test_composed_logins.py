@@ -11,10 +11,11 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accounts import provisioning
 from accounts.authentication.login_attempts import MAX_FAILURES_PER_LOGIN_AND_ADDRESS
 from accounts.models import User, UserRole
 from accounts.normalization import composed
+from sso.provisioning import account_changes
+from sso.refusals import SignInRefused
 from tests.accounts.admin_forms import submit_user_form, user_page_path
 from tests.accounts.callers import try_password
 from tests.accounts.test_admin_users import EMPTY_INLINES
@@ -46,8 +47,8 @@ def test_second_spelling_creates_no_second_account(as_alice: Client):
     page = as_alice.post(user_page_path("add"), {"login": NFD, "usable_password": "false", **EMPTY_INLINES})
 
     assert "This login is already in use." in str(page.context["errors"])
-    with pytest.raises(provisioning.AccountNotCreated, match="login_taken"):
-        provisioning.create_account({"login": NFD, "email": "jose@example.com"})
+    with pytest.raises(SignInRefused, match="login_taken"):
+        account_changes.create_account({"login": NFD, "email": "jose@example.com"})
 
 
 def test_both_spellings_share_one_counter(db: None):

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.db import connection, connections, transaction
 
-from accounts import provisioning
 from accounts.models import Role, User, UserRole
 from sso.models import OidcSetting, SignIn
+from sso.provisioning import account_changes
 from system.models import DeletionLogEntry
 from tests.config.stack import eventually
 from tests.providers.hostile import HostileProvider
@@ -253,7 +253,7 @@ def test_concurrent_sign_ins_remove_a_role_once():
     UserRole.objects.create(user=user, role=night_role, source=UserRole.PROVIDER)
     second_thread = Thread(target=lambda: remove_roles(user.pk))
     with transaction.atomic():
-        provisioning.sync_provider_roles(user, [])
+        account_changes.sync_provider_roles(user, [])
         second_thread.start()
         eventually(lambda: count_waiting_connections() == 1)
     second_thread.join()
@@ -264,7 +264,7 @@ def test_concurrent_sign_ins_remove_a_role_once():
 
 def remove_roles(user_id: str) -> None:
     with transaction.atomic():
-        provisioning.sync_provider_roles(User.objects.get(pk=user_id), [])
+        account_changes.sync_provider_roles(User.objects.get(pk=user_id), [])
     connections.close_all()
 
 

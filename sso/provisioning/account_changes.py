@@ -12,21 +12,13 @@ from accounts import roles
 from accounts.models import Group, Role, User, UserGroup, UserRole
 from accounts.normalization import composed
 from accounts.privileges import NoAdminLeft, ensure_admin_remains
+from sso.refusals import Refusal, SignInRefused
 from system import properties
 
 # Logins that no provider account may have or resemble.
 RESERVED_LOGINS = frozenset((
     "admin", "administrator", "root", "system", "superuser", "servicebase", "sso_admin", "anonymous", "guest", "nobody",
 ))  # fmt: skip
-
-
-class AccountNotCreated(Exception):
-    """The account cannot be created; `code` is `login_reserved`, `login_taken` or `profile_invalid`."""
-
-    def __init__(self, code: str, detail: str) -> None:
-        super().__init__(code, detail)
-        self.code = code
-        self.detail = detail
 
 
 def fold_name(name: str) -> str:
@@ -49,20 +41,20 @@ def is_login_taken(login: str, exclude_id: str = "") -> bool:
 
 def check_login_is_free(login: str, exclude_id: str = "") -> None:
     if fold_name(login) in RESERVED_LOGINS:
-        raise AccountNotCreated("login_reserved", f"The login {login} is reserved.")
+        raise SignInRefused(Refusal.LOGIN_RESERVED, f"The login {login} is reserved.")
     if is_login_taken(login, exclude_id):
-        raise AccountNotCreated("login_taken", f"The login {login} belongs to another account.")
+        raise SignInRefused(Refusal.LOGIN_TAKEN, f"The login {login} belongs to another account.")
 
 
 def create_account(profile: Mapping[str, str]) -> User:
-    """Creates an account without a password; raises AccountNotCreated if that is not possible."""
+    """Creates an account without a password; raises SignInRefused if that is not possible."""
     check_login_is_free(profile.get("login", ""))
     user = User(**profile)
     user.set_unusable_password()
     try:
         user.full_clean(exclude=["password", "sys_id"])
     except ValidationError as error:
-        raise AccountNotCreated("profile_invalid", " ".join(error.messages)) from None
+        raise SignInRefused(Refusal.PROFILE_INVALID, " ".join(error.messages)) from None
     user.save()
     return user
 
@@ -74,7 +66,7 @@ def update_account(user: User, profile: Mapping[str, str]) -> list[str]:
     if "login" in changes:
         try:
             check_login_is_free(changes["login"], exclude_id=user.pk)
-        except AccountNotCreated as error:
+        except SignInRefused as error:
             notes.append(f"{error.detail} The login {user.login} was not changed.")
             del changes["login"]
     for name, value in [*changes.items()]:
