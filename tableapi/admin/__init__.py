@@ -5,7 +5,7 @@ from django.template.defaultfilters import pluralize
 from django.urls import reverse
 
 from system.admin_site import dashboard
-from tableapi.admin import columns, deferred_records, rules, set_on_change_rules, tables, views  # noqa: F401  (each registers its pages)
+from tableapi.admin import columns, deferred_records, rules, tables, views  # noqa: F401  (each registers its pages)
 from tableapi.models import DeferredRecord, Rule, Table
 
 dashboard.register_links(

@@ -1,20 +1,11 @@
 """Tables, columns, choices, views and rules of the Table API; `tableapi.design` saves them."""
 
-from tableapi.models.attached import (
-    Attachment,
-    AttachmentPiece,
-    Comment,
-    Follower,
-    Notification,
-    NotificationPosition,
-)
+from tableapi.models.attached import Attachment, AttachmentPiece, Comment, Follower, Notification, NotificationPosition
 from tableapi.models.catalogue_version import State
 from tableapi.models.imports import Import, ImportMapping, ImportPiece
 from tableapi.models.queues import DeferredRecord, IdempotentAnswer
-from tableapi.models.rules import Rule
-from tableapi.models.set_on_change_rules import SetRule
-from tableapi.models.tables import Choice, Column, Table
-from tableapi.models.views import View, ViewColumn
+from tableapi.models.rules import Rule, SetRule
+from tableapi.models.tables import Choice, Column, Table, View, ViewColumn
 
 __all__ = [
     "Attachment", "AttachmentPiece", "Choice", "Column", "Comment", "DeferredRecord", "Follower", "IdempotentAnswer",

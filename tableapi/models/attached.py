@@ -67,9 +67,6 @@ class AttachmentPiece(models.Model):
         db_table = "sys_attachment_piece"
         constraints = [models.UniqueConstraint(fields=["attachment", "number"], name="attachment_piece_number")]
 
-    def __str__(self) -> str:
-        return f"{self.attachment_id} {self.number}"
-
 
 class Follower(models.Model):
     table_key = models.CharField(max_length=63, db_collation="C")
@@ -126,6 +123,3 @@ class NotificationPosition(models.Model):
 
     class Meta:
         db_table = "sys_notification_position"
-
-    def __str__(self) -> str:
-        return f"{self.transaction} {self.change_id}"

@@ -31,9 +31,6 @@ class State(models.Model):
     class Meta:
         db_table = "tableapi_state"
 
-    def __str__(self) -> str:
-        return f"version {self.version}"
-
     @classmethod
     def locked_row(cls) -> "State":
         row, _ = cls.objects.select_for_update().get_or_create(pk=cls.ROW_ID, defaults={"version": NextVersion()})

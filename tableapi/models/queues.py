@@ -22,9 +22,6 @@ class IdempotentAnswer(models.Model):
         ]
         indexes = [models.Index(fields=["created_at"], name="idempotent_answer_age")]
 
-    def __str__(self) -> str:
-        return f"{self.method} {self.path}"
-
 
 class DeferredRecord(models.Model):
     """A record that was accepted and is created by the worker."""

@@ -1,4 +1,4 @@
-"""Validates tables, columns, choices and rules before they are saved or deleted.
+"""Validates tables, columns and choices before they are saved or deleted.
 
 The checks that need the catalogue are in `design.catalogue_checks`.
 """
@@ -11,7 +11,6 @@ from django.apps import apps
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db.models import Q
 
-from accounts.models import Role
 from system.records import custom_columns
 from tableapi.catalogue import definitions
 from tableapi.catalogue.column_types import COLUMN_TYPES
@@ -20,7 +19,6 @@ from tableapi.ddl import schema_editor
 from tableapi.values import defaults
 
 if TYPE_CHECKING:
-    from tableapi.models.rules import Rule
     from tableapi.models.tables import Choice, Column, Table
 
 RESERVED_PREFIXES = ("sys_", "svc_")
@@ -266,31 +264,3 @@ def _check_choice_is_unused(choice: Choice) -> None:
     uses_choice = Q(watched=choice.column, value=choice.value) | Q(column=choice.column, set_to=choice.value)
     if rule := apps.get_model("tableapi", "SetRule").objects.filter(uses_choice).first():
         raise ValidationError(f"A set-on-change rule uses “{choice.value}”: {rule}. Change that rule first.")
-
-
-def check_rule(rule: Rule) -> None:
-    errors = _role_errors(rule) | _column_errors(rule)
-    if errors:
-        raise ValidationError(errors)
-
-
-def _role_errors(rule: Rule) -> dict[str, str]:
-    existing_roles = set(Role.objects.filter(sys_id__in=rule.roles).values_list("sys_id", flat=True))
-    stored = type(rule).objects.filter(pk=rule.pk).values_list("roles", flat=True).first() if not rule.is_new else None
-    if set(rule.roles) - existing_roles - set(stored or ()):
-        return {"roles": "This role does not exist."}
-    if rule.roles and not existing_roles:
-        # Without roles, it would apply to everyone.
-        return {"roles": "The roles of this rule were deleted. Select other roles."}
-    rule.roles = [sys_id for sys_id in dict.fromkeys(rule.roles) if sys_id in existing_roles]
-    return {}
-
-
-def _column_errors(rule: Rule) -> dict[str, str]:
-    table = apps.get_model("tableapi", "Table").objects.filter(pk=rule.table_id).first()
-    name = rule.column_name
-    if table is None or name in ("", "*", OWN_TABLE_COLUMN) or name in SYS_COLUMNS:
-        return {}
-    columns = apps.get_model("tableapi", "Column").objects
-    is_defined = columns.filter(table__in=table.lineage, name=name).exists()
-    return {} if is_defined else {"column_name": f"{table.name} has no column with this name."}
