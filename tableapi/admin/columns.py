@@ -41,13 +41,6 @@ class ChoiceInline(TabularInline):  # type: ignore[misc]  # the theme has no typ
     has_add_permission = has_delete_permission = has_change_permission
 
 
-USAGE_TEXTS = {
-    column_usages.ColumnUsage.SUBJECT: "which applies to this column",
-    column_usages.ColumnUsage.CONDITION: "whose condition uses this column and will no longer match any record",
-    column_usages.ColumnUsage.SEARCH: "whose word search will no longer cover this column",
-}
-
-
 def _remaining_usages(column: Column) -> Iterator[str]:
     """Describe the rules and views that stay but are affected. A rule whose condition loses a column fails closed."""
     catalogue = catalogue_loader.reload_if_changed()
@@ -55,7 +48,7 @@ def _remaining_usages(column: Column) -> Iterator[str]:
     usages = {rule.id: usage for rule, usage in column_usages.rules_using(catalogue, definition)}
     deleted = Rule.for_column(column).values("pk")
     for rule in Rule.objects.filter(pk__in=usages).exclude(pk__in=deleted).select_related("table"):
-        yield f"Not deleted: the access rule “{rule}”, {USAGE_TEXTS[usages[rule.pk]]}"
+        yield f"Not deleted: the access rule “{rule}”, {usages[rule.pk].value}"
     for table, name in column_usages.views_using(catalogue, definition):
         yield f"Not deleted: the view “{name}” of {table}, which will no longer show this column"
 

@@ -34,6 +34,7 @@ SYS_COLUMNS: Mapping[str, tuple[str, str | None, str]] = {
 OWN_TABLE_COLUMN = "sys_db_table_id"
 NUMBER_COLUMN = "number"
 DISPLAY_NAME_COLUMN = "display_name"
+ViewEntries = tuple[tuple[str, str], ...]
 
 # Bytes per process: a few thousand typical plans and statements, or a few hundred with 500 fields each.
 STATEMENT_CACHE_BYTES = 32 * 1024 * 1024
@@ -202,10 +203,8 @@ class Catalogue:
     version: int
     tables: Mapping[str, Table]
     rules: tuple[Rule, ...] = ()
-    # (table, view name) → paths in order.
-    views: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
-    # The same keys → the section of each path.
-    view_sections: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    # (table, view name) → paths in order, each with its section.
+    views: Mapping[tuple[str, str], ViewEntries] = field(default_factory=dict)
     caches: DerivedCaches = field(default_factory=DerivedCaches, init=False, repr=False)
 
     @cached_property
@@ -227,17 +226,13 @@ class Catalogue:
 
     def view(self, table: Table, name: str) -> tuple[str, ...] | None:
         """The paths of a form view; a table without that view uses its parent's."""
-        keys = ((owner, name) for owner in table.lineage)
-        return next((self.views[key] for key in keys if key in self.views), None)
+        entries = self.form_view(table, name)
+        return None if entries is None else tuple(path for path, _ in entries)
 
-    def form_view(self, table: Table, *names: str) -> tuple[tuple[str, str], ...] | None:
+    def form_view(self, table: Table, *names: str) -> ViewEntries | None:
         """The paths of the first of these views that the table or a parent has, each with its section."""
         keys = ((owner, name) for name in names for owner in table.lineage)
-        key = next((key for key in keys if key in self.views), None)
-        if key is None:
-            return None
-        sections = self.view_sections.get(key, ("",) * len(self.views[key]))
-        return tuple(zip(self.views[key], sections, strict=True))
+        return next((self.views[key] for key in keys if key in self.views), None)
 
     def referring_columns(self, table: Table) -> Iterator[Column]:
         """Every column that may hold the id of a record of this table."""

@@ -19,9 +19,15 @@ from tableapi.catalogue.definitions import (
     Rule,
     SetOnChangeRule,
     Table,
+    ViewEntries,
 )
 
 MAX_ATTEMPTS = 5
+# Attributes that a column in the catalogue has from its row.
+ROW_ATTRIBUTES = (
+    "name", "type", "label", "mandatory", "is_unique", "read_only", "max_length", "is_display", "is_indexed",
+    "converted_from_text",
+)  # fmt: skip
 
 
 class _Cache:
@@ -72,7 +78,7 @@ def load() -> Catalogue:
         version = _stored_version()
         tables = {table.name: table for table in _load_tables()}
         rules = tuple(_load_rules({table.id: table.name for table in tables.values()}))
-        catalogue = Catalogue(version, tables, rules, *_load_views())
+        catalogue = Catalogue(version, tables, rules, _load_views())
         if _stored_version() == version:
             return catalogue
     return catalogue
@@ -143,24 +149,16 @@ def _load_columns(names: Mapping[str, str], system_ids: set[str]) -> dict[str, l
     for column, value, label in models.Choice.objects.values_list("column_id", "value", "label"):
         choices[column].append((value, label))
     columns: dict[str, list[Column]] = defaultdict(list)
-    for row in models.Column.objects.order_by("sys_id").values():
+    rows: Any = models.Column.objects.order_by("sys_id").values()
+    for row in rows:
         columns[row["table_id"]].append(
             Column(
-                name=row["name"],
-                type=row["type"],
+                **{name: row[name] for name in ROW_ATTRIBUTES},
                 owner=names.get(row["table_id"], ""),  # unknown if the table was added after the tables were read
                 database_name=row["physical_name"] or row["name"],
                 id=row["sys_id"],
-                label=row["label"],
                 reference=names.get(row["reference_table_id"]),
-                mandatory=row["mandatory"],
-                is_unique=row["is_unique"],
-                read_only=row["read_only"],
                 default=row["default_value"],
-                max_length=row["max_length"],
-                is_display=row["is_display"],
-                is_indexed=row["is_indexed"],
-                converted_from_text=row["converted_from_text"],
                 is_custom=row["table_id"] in system_ids and not row["physical_name"],
                 choices=tuple(choices[row["sys_id"]]),
             )
@@ -196,12 +194,9 @@ def _is_valid(rule: Rule) -> bool:
         return False
 
 
-ViewParts = dict[tuple[str, str], tuple[str, ...]]
-
-
-def _load_views() -> tuple[ViewParts, ViewParts]:
-    """The paths of each view, and their sections."""
+def _load_views() -> dict[tuple[str, str], ViewEntries]:
     views = models.View.objects.select_related("table").prefetch_related("columns")
-    columns = {(view.table.name, view.name): view.columns.all() for view in views}
-    paths = {key: tuple(column.path for column in rows) for key, rows in columns.items()}
-    return paths, {key: tuple(column.section for column in rows) for key, rows in columns.items()}
+    return {
+        (view.table.name, view.name): tuple((column.path, column.section) for column in view.columns.all())
+        for view in views
+    }

@@ -13,11 +13,11 @@ from tableapi.query.path_resolver import RuleScope, resolve_path
 
 
 class ColumnUsage(Enum):
-    """How a rule uses a column, with the most important usage first."""
+    """How a rule uses a column, and what its deletion changes. The most important usage is first."""
 
-    CONDITION = "condition"
-    SEARCH = "word search"
-    SUBJECT = "subject"
+    CONDITION = "whose condition uses this column and will no longer match any record"
+    SEARCH = "whose word search will no longer cover this column"
+    SUBJECT = "which applies to this column"
 
 
 def rules_using(catalogue: Catalogue, column: Column) -> Iterator[tuple[Rule, ColumnUsage]]:
@@ -35,8 +35,8 @@ def rules_using(catalogue: Catalogue, column: Column) -> Iterator[tuple[Rule, Co
 def views_using(catalogue: Catalogue, column: Column) -> Iterator[tuple[str, str]]:
     """Yield the table and name of each view that uses the column."""
     scope = RuleScope(catalogue)
-    for (table, name), paths in catalogue.views.items():
-        candidate_paths = (path.split(".") for path in paths if column.name in path)
+    for (table, name), entries in catalogue.views.items():
+        candidate_paths = (path.split(".") for path, _ in entries if column.name in path)
         resolved_paths = (resolve_path(scope, catalogue.tables[table], tuple(path)) for path in candidate_paths)
         if any(column.id in _column_ids(path) for path in resolved_paths if path is not None):
             yield table, name

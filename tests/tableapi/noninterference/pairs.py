@@ -164,13 +164,14 @@ def random_condition(random: Random, table: Table, may_write: bool) -> str:
     return f"{name}{random.choice(['ISEMPTY', 'ISNOTEMPTY'])}"
 
 
-def random_views(random: Random, catalogue: Catalogue) -> dict[tuple[str, str], tuple[str, ...]]:
+def random_views(random: Random, catalogue: Catalogue) -> dict[tuple[str, str], tuple[tuple[str, str], ...]]:
     views = {}
     for name, table in catalogue.tables.items():
         column_names = [column.name for column in table.columns.values()]
         sample = random.sample(column_names, min(3, len(column_names)))
-        views[name, "some"] = (*sample, *(["alpha_to.name"] * (name != "beta")))
-        views[name, "few"] = (random.choice(column_names),)
+        paths = [*sample, *(["alpha_to.name"] * (name != "beta"))]
+        views[name, "some"] = tuple((path, "") for path in paths)
+        views[name, "few"] = ((random.choice(column_names), ""),)
     return views
 
 
