@@ -1,15 +1,19 @@
 """Defines what makes up a column type: storage, parsing, comparison, display and JSON Schema. Pure."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from system.encoded_query import ComparisonKind
 
 from .display_formats import DisplayFormat
-from .value_readers import ColumnLimits
+
+if TYPE_CHECKING:
+    from .definitions import Column
 
 JsonSchema = Mapping[str, Any]
 
@@ -22,14 +26,6 @@ class StorageFormat(Enum):
     HTML = "sanitized HTML, with its plain text in a second column"
     HASHED = "a one-way hash"
     ENCRYPTED = "the encrypted text"
-
-
-class TargetKind(Enum):
-    """How many records of another table a value refers to."""
-
-    NONE = "no records"
-    ONE = "one record"
-    MANY = "a list of records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +45,10 @@ class ColumnType:
     sql_type: str
     column_sql: str = ""  # the type with its collation, if it has one
     storage: StorageFormat = StorageFormat.PLAIN
-    target: TargetKind = TargetKind.NONE
-    read: Callable[[ColumnLimits, Any], Any]
+    # Whether a value refers to one record of another table, or to a list of records.
+    is_reference: bool = False
+    is_list: bool = False
+    read: Callable[[Column, Any], Any]
     empty_text_clears: bool = True
     compare_as: ComparisonKind
     is_same: Callable[[Any, Any], bool] = operator.eq
@@ -102,16 +100,8 @@ class ColumnType:
         return self.compare_as is ComparisonKind.NEVER
 
     @property
-    def is_reference(self) -> bool:
-        return self.target is TargetKind.ONE
-
-    @property
-    def is_list(self) -> bool:
-        return self.target is TargetKind.MANY
-
-    @property
     def has_target(self) -> bool:
-        return self.target is not TargetKind.NONE
+        return self.is_reference or self.is_list
 
     @property
     def has_max_length(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from system.encoded_query import ComparisonKind
 
 from . import display_formats, value_readers
-from .column_type import ColumnType, IndexedLengthLimits, JsonSchema, StorageFormat, TargetKind
+from .column_type import ColumnType, IndexedLengthLimits, JsonSchema, StorageFormat
 
 # An indexed text must fit in an index page, whatever its characters, and its words in a tsvector.
 MAX_INDEXED_LENGTH = 600
@@ -210,7 +210,7 @@ _ROWS = (
         label="Reference",
         sql_type="varchar",
         column_sql='varchar(32) COLLATE "C"',
-        target=TargetKind.ONE,
+        is_reference=True,
         read=value_readers.read_reference,
         compare_as=ComparisonKind.REFERENCE,
         schema=_schema_or_null(_schema_reference("Reference")),
@@ -220,7 +220,7 @@ _ROWS = (
         label="List of references",
         sql_type="varchar[]",
         column_sql='varchar(32)[] COLLATE "C"',
-        target=TargetKind.MANY,
+        is_list=True,
         read=value_readers.read_references,
         compare_as=ComparisonKind.LIST,
         is_sortable=False,

@@ -1,5 +1,7 @@
 """Reads the value of a column from a JSON body, with one function per type. Pure."""
 
+from __future__ import annotations
+
 import json
 import math
 import re
@@ -7,12 +9,15 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from system.encoded_query import QueryError, read_instant
 
 from . import html
+
+if TYPE_CHECKING:
+    from .definitions import Column
 
 MAX_INTEGER = 2**63 - 1
 # PostgreSQL accepts 131,072 digits, far more than clients can use.
@@ -40,16 +45,7 @@ class InvalidValue(ValueError):
     """The message is shown to the caller and does not name the column."""
 
 
-class ColumnLimits(Protocol):
-    """The settings of a column that limit its values."""
-
-    @property
-    def max_length(self) -> int | None: ...
-    @property
-    def choices(self) -> tuple[tuple[str, str], ...]: ...
-
-
-def read_text(column: ColumnLimits, value: Any) -> str:
+def read_text(column: Column, value: Any) -> str:
     return _check_length(column, _as_text(value))
 
 
@@ -62,13 +58,13 @@ def _as_text(value: Any) -> str:
     return str(value)
 
 
-def _check_length(column: ColumnLimits, value: str) -> str:
+def _check_length(column: Column, value: str) -> str:
     if column.max_length is not None and len(value) > column.max_length:
         raise InvalidValue(f"Expected a string of at most {column.max_length} characters.")
     return value
 
 
-def read_formatted_text(column: ColumnLimits, value: Any) -> str:
+def read_formatted_text(column: Column, value: Any) -> str:
     try:
         markup = html.sanitize_html(_as_text(value))
     except html.HtmlTooComplex as error:
@@ -77,7 +73,7 @@ def read_formatted_text(column: ColumnLimits, value: Any) -> str:
     return markup
 
 
-def read_url(column: ColumnLimits, value: Any) -> str:
+def read_url(column: Column, value: Any) -> str:
     """
     >>> from tableapi.catalogue.definitions import Column
     >>> read_url(Column("it", "url", "", "it"), "https://example.com/a?b=c#d")
@@ -94,7 +90,7 @@ def read_url(column: ColumnLimits, value: Any) -> str:
     return _check_length(column, value)
 
 
-def read_email(column: ColumnLimits, value: Any) -> str:
+def read_email(column: Column, value: Any) -> str:
     """
     >>> from tableapi.catalogue.definitions import Column
     >>> read_email(Column("it", "email", "", "it"), "jane.doe@example.com")
@@ -108,7 +104,7 @@ def read_email(column: ColumnLimits, value: Any) -> str:
     return _check_length(column, value)
 
 
-def read_choice(column: ColumnLimits, value: Any) -> str:
+def read_choice(column: Column, value: Any) -> str:
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or text not in dict(column.choices):
         raise InvalidValue(invalid_choice_message([f"{value} ({label})" for value, label in column.choices]))
@@ -122,7 +118,7 @@ def invalid_choice_message(choices: Sequence[str]) -> str:
     return f"Not a valid choice. Expected one of: {names}{more}." if choices else "The column has no choices."
 
 
-def read_integer(column: ColumnLimits, value: Any) -> int:
+def read_integer(column: Column, value: Any) -> int:
     is_number = isinstance(value, int | Decimal) or (isinstance(value, float) and math.isfinite(value))
     if isinstance(value, bool) or not (is_number or (isinstance(value, str) and _INTEGER.fullmatch(value))):
         raise InvalidValue("Expected a whole number.")
@@ -134,14 +130,14 @@ def read_integer(column: ColumnLimits, value: Any) -> int:
     return number
 
 
-def read_duration(column: ColumnLimits, value: Any) -> int:
+def read_duration(column: Column, value: Any) -> int:
     seconds = read_integer(column, value)
     if seconds < 0:
         raise InvalidValue("Expected a number of seconds, 0 or more.")
     return seconds
 
 
-def read_decimal(column: ColumnLimits, value: Any) -> Decimal:
+def read_decimal(column: Column, value: Any) -> Decimal:
     # The shortest text of a float is what the client wrote; its exact value would be 0.1000000000000000055….
     text = value if isinstance(value, str) else str(value)
     is_number = isinstance(value, str | int | float | Decimal) and not isinstance(value, bool)
@@ -160,14 +156,14 @@ def _digit_count(number: Decimal) -> int:
     return max(len(digits) + exponent, len(digits), -exponent)
 
 
-def read_percent(column: ColumnLimits, value: Any) -> Decimal:
+def read_percent(column: Column, value: Any) -> Decimal:
     number = read_decimal(column, value)
     if not 0 <= number <= 100:
         raise InvalidValue("Expected a number from 0 to 100.")
     return number
 
 
-def read_boolean(column: ColumnLimits, value: Any) -> bool:
+def read_boolean(column: Column, value: Any) -> bool:
     if isinstance(value, bool):
         return value
     text = str(value) if isinstance(value, int) else value
@@ -176,7 +172,7 @@ def read_boolean(column: ColumnLimits, value: Any) -> bool:
     return _BOOLEANS[text]
 
 
-def read_time(column: ColumnLimits, value: Any) -> datetime:
+def read_time(column: Column, value: Any) -> datetime:
     try:
         if isinstance(value, str):
             # Store whole seconds, as responses show them, so clients can send back the values that they read.
@@ -186,14 +182,14 @@ def read_time(column: ColumnLimits, value: Any) -> datetime:
     raise InvalidValue("Expected a date and time such as 2024-05-19 13:45:00.")
 
 
-def read_date(column: ColumnLimits, value: Any) -> date:
+def read_date(column: Column, value: Any) -> date:
     try:
         return read_time(column, value).date()
     except InvalidValue:
         raise InvalidValue("Expected a date such as 2024-05-19.") from None
 
 
-def read_reference(column: ColumnLimits, value: Any) -> str | None:
+def read_reference(column: Column, value: Any) -> str | None:
     """Read an id, or a reference in the form of responses: `{value, link}`."""
     if isinstance(value, dict):
         if "value" not in value or not value.keys() <= {"value", "link", "display_value"}:
@@ -207,7 +203,7 @@ def read_reference(column: ColumnLimits, value: Any) -> str | None:
     return text
 
 
-def read_references(column: ColumnLimits, value: Any) -> list[str]:
+def read_references(column: Column, value: Any) -> list[str]:
     """Read references in order, without duplicates."""
     items = [item.strip(" ") for item in value.split(",")] if isinstance(value, str) else value
     if not isinstance(items, list):
@@ -220,7 +216,7 @@ def read_references(column: ColumnLimits, value: Any) -> list[str]:
     return [sys_id for sys_id in ids if sys_id is not None]
 
 
-def read_json_value(column: ColumnLimits, value: Any) -> Any:
+def read_json_value(column: Column, value: Any) -> Any:
     try:
         json.dumps(value, allow_nan=False)
     except TypeError:  # the body parser returns a decimal where a float would lose digits
@@ -230,7 +226,7 @@ def read_json_value(column: ColumnLimits, value: Any) -> Any:
     return value
 
 
-def read_secret(column: ColumnLimits, value: Any) -> str:
+def read_secret(column: Column, value: Any) -> str:
     # Reject an empty string: a form field that was left empty must not silently remove a password.
     if not isinstance(value, str) or not value:
         raise InvalidValue("Expected a non-empty string, or null to clear the value.")
