@@ -16,9 +16,8 @@ from tableapi.write.current_record import may_import_ids
 
 from .column_schemas import IMPORTED_ID_SCHEMA, request_schema, response_schema
 from .components import PARAMETERS, RESPONSE_HEADERS
-from .fixed_paths import OPERATIONS, PATH_PREFIXES, RESTORE_PATH
 from .operations import TABLE_NAME, paths_of
-from .paths import TableDescription, table_paths
+from .paths import OPERATIONS, PATH_PREFIXES, RESTORE_PATH, TableDescription, table_paths
 from .schemas import SCHEMAS, envelope_of
 
 
