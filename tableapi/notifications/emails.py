@@ -17,7 +17,7 @@ from tableapi.models import Notification
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
 
-from .entries import entries_of
+from .listing import entries_of
 
 logger = structlog.get_logger(__name__)
 

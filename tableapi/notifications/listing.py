@@ -1,23 +1,126 @@
-"""Lists the caller's notifications, newest first, and marks them as read."""
+"""Lists the caller's notifications, newest first, with what the caller can read now, and marks them as read."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
 
+from accounts.models.notification_choices import NotificationChoice, Reason
+from system import properties
+from system.database_statements import run_named_sql
+from system.encoded_query import QueryError
+from system.errors import BadRequest, NotFound
+from system.property_definitions import ASSIGNMENT_COLUMNS
 from system.strict_json import InvalidJson
 from tableapi.access.caller_view import record_not_found
-from tableapi.catalogue.definitions import Catalogue
-from tableapi.models import Notification
-from tableapi.query.parameters import RawParameters, parse_switch
+from tableapi.attached.comments import comment_entry
+from tableapi.catalogue.definitions import Catalogue, Table
+from tableapi.changes import logged_values
+from tableapi.models import Comment, Follower, Notification
+from tableapi.query.parameters import MAX_RECORDS, ListRequest, OutputOptions, RawParameters, parse_switch
+from tableapi.query.parsed_query import parse_query_text
+from tableapi.read import pipeline
 from tableapi.read.catalogue_retry import on_current_catalogue
-from tableapi.read.context import Caller
-from tableapi.read.entry_pages import Entry, EntryPage, page_of
-
-from .entries import entries_of
+from tableapi.read.context import Caller, ReadContext
+from tableapi.read.entry_pages import Entry, EntryPage, format_time, page_of
 
 BATCH_SIZE = 200
+LOGGED_CHANGES = """
+    SELECT id, table_key, changed_by, ARRAY(
+        SELECT DISTINCT split_part(key, '#', 1) FROM jsonb_object_keys(old_values || new_values) key
+        WHERE old_values -> key IS DISTINCT FROM new_values -> key
+    ), ARRAY(
+        SELECT key FROM jsonb_each_text(new_values)
+        WHERE value = %(user)s AND old_values ->> key IS DISTINCT FROM value
+    )
+    FROM public.sys_change WHERE record_id = ANY (%(records)s::varchar[]) AND id = ANY (%(ids)s::bigint[])
+"""
+
+
+# The table key, user id and column keys of a logged change, and the keys of the columns set to the recipient's id.
+LoggedChange = tuple[str, str | None, list[str], list[str]]
+
+
+def entries_of(context: ReadContext, notifications: Sequence[Notification]) -> dict[str, dict[str, Any]]:
+    """Return entries by notification id, without those about data that the caller cannot read."""
+    if not notifications:
+        return {}
+    catalogue = context.view.catalogue
+    changes = _read_changes(context, notifications)
+    comments = Comment.objects.filter(deletion_id=None).in_bulk(
+        [row.comment_id for row in notifications if row.comment_id]
+    )
+    entries: dict[str, dict[str, Any]] = {}
+    for key in {row.table_key for row in notifications}:
+        table = logged_values.table_of(catalogue, key)
+        if table is None:
+            continue
+        table_rows = [row for row in notifications if row.table_key == key]
+        display_values = _readable_records(context, table, {row.record_id for row in table_rows})
+        for row in table_rows:
+            detail = _detail(context, row, changes.get(row.change_id), comments)
+            if row.record_id in display_values and detail is not None:
+                entries[row.pk] = {
+                    "sys_id": row.pk,
+                    "reason": row.reason,
+                    "table": table.name,
+                    "record": row.record_id,
+                    "display_value": display_values[row.record_id],
+                    "sys_created_at": format_time(row.created_at),
+                    "read": row.read_at is not None,
+                    **detail,
+                }
+    return entries
+
+
+def _read_changes(context: ReadContext, notifications: Iterable[Notification]) -> dict[int, LoggedChange]:
+    values = {
+        "records": [row.comment_id or row.record_id for row in notifications],
+        "ids": [row.change_id for row in notifications],
+        "user": context.caller.user_id,
+    }
+    rows = run_named_sql(LOGGED_CHANGES, values).rows()
+    return {row[0]: row[1:] for row in rows}
+
+
+def _readable_records(context: ReadContext, table: Table, ids: Iterable[str]) -> dict[str, Any]:
+    """Return the display value of each of these records that the caller can read."""
+    display = table.display_column
+    fields = ("sys_id", display.name) if display and context.view.column(table, display.name) else ("sys_id",)
+    query = parse_query_text(f"sys_idIN{','.join(sorted(ids))}")
+    request = ListRequest(OutputOptions(fields, with_links=False), query, limit=MAX_RECORDS)
+    try:
+        blocks = pipeline.fetch_list(context, table.name, request).blocks
+    except (BadRequest, NotFound, QueryError):
+        return {}  # the caller cannot see the table or its ids
+    records = json.loads(b"[" + b",".join(blocks) + b"]")
+    return {record["sys_id"]: record.get(fields[-1]) for record in records}
+
+
+def _detail(
+    context: ReadContext, row: Notification, change: LoggedChange | None, comments: Mapping[str, Comment]
+) -> dict[str, Any] | None:
+    """Return the comment or the changed columns, as far as the caller can read them in every record."""
+    if row.reason in (Reason.MENTIONED, Reason.COMMENTED):
+        comment = comments.get(row.comment_id or "")
+        return None if comment is None else {"comment": comment_entry(comment)}
+    table_key, user_id, keys, assigned_keys = change or ("", None, [], [])
+    table = logged_values.table_of(context.view.catalogue, table_key)
+    if table is None:
+        return None
+    columns = logged_values.readable_columns(context.view, table)
+    names = sorted(columns[key].name for key in keys if key in columns)
+    extra = {"sys_updated_by": user_id} if any(column.name == "sys_updated_by" for column in columns.values()) else {}
+    assigned_names = {columns[key].name for key in assigned_keys if key in columns}
+    if row.reason == Reason.ASSIGNED and assigned_names.isdisjoint(properties.get(ASSIGNMENT_COLUMNS)):
+        # The caller cannot read the column of the assignment. For a follower, this is a change like any other.
+        followers = Follower.objects.filter(user=row.user_id, table_key=row.table_key, record_id=row.record_id)
+        was_following = followers.filter(created_at__lte=row.created_at).exists()
+        extra["reason"] = Reason.CHANGED
+        names = names if was_following and Reason.CHANGED in NotificationChoice.of(row.user).reasons else []
+    return {"columns": names, **extra} if names else None
 
 
 @on_current_catalogue
