@@ -156,13 +156,8 @@ def _task_values(demo_task: Task, users: dict[str, User], services: dict[str, st
 
 def _stored_values(table: CataloguedTable, row: dict[str, Any]) -> dict[Column, Any]:
     """Return the values that the API would store: those of the row, and the defaults of other columns."""
-    values = {}
+    columns = [column for column in table.columns.values() if not column.is_sys]
     moment = Moment(timezone.now(), "")
-    for column in table.columns.values():
-        if column.is_sys:
-            continue
-        default = defaults.default_value(column, moment)
-        value = column_values.parse(column, row[column.name]) if column.name in row else default
-        if value is not None:
-            values[column] = value
-    return values
+    values = {column: defaults.default_value(column, moment) for column in columns if column.name not in row}
+    values |= {column: column_values.parse(column, row[column.name]) for column in columns if column.name in row}
+    return {column: value for column, value in values.items() if value is not None}
