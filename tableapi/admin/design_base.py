@@ -17,12 +17,20 @@ from system.records import savers
 from tableapi.catalogue.definitions import EXTENSIBLE_TABLES
 from tableapi.design import saving
 from tableapi.models import Column, Table
+from tableapi.models.catalogue_version import CatalogueRecord
 
 TABLE_FILTER = "table__sys_id__exact"
 
 
 class CatalogueAdmin(HistoryAdmin):
-    """Saves records as the Table API does."""
+    """Saves records as the Table API does, and shows attributes that cannot be changed read-only."""
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        names = super().get_readonly_fields(request, obj)
+        if obj is None:
+            return names
+        fixed_names = [name for name in self.fields if name != "label"] if _is_from_product(obj) else obj.fixed_fields
+        return (*names, *(name for name in fixed_names if name in self.fields and name not in names))
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         savers.saver_of(type(obj)).save(obj)
@@ -63,13 +71,6 @@ class PerTableAdmin(CatalogueAdmin):
 class DesignAdmin(CatalogueAdmin):
     """For tables and columns. For those that the product defines, only the label can be changed."""
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        names = super().get_readonly_fields(request, obj)
-        if obj is None:
-            return names
-        fixed_names = [name for name in self.fields if name != "label"] if _is_from_product(obj) else obj.fixed_fields
-        return (*names, *(name for name in fixed_names if name in self.fields and name not in names))
-
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         is_deletable = obj is None or not _is_from_product(obj)
         return is_deletable and bool(super().has_delete_permission(request, obj))
@@ -81,8 +82,8 @@ class DesignAdmin(CatalogueAdmin):
         return super().formfield_for_foreignkey(db_field, request, **options)
 
 
-def _is_from_product(obj: Table | Column) -> bool:
-    return obj.is_system if isinstance(obj, Table) else not obj.is_designed
+def _is_from_product(obj: CatalogueRecord) -> bool:
+    return obj.is_system if isinstance(obj, Table) else isinstance(obj, Column) and not obj.is_designed
 
 
 class DesignFormSet(BaseInlineFormSet):  # type: ignore[type-arg]

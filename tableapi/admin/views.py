@@ -4,7 +4,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.http import HttpRequest
 from unfold.admin import TabularInline
 
 from system.admin_site.history_page import RelatedRecords
@@ -61,7 +60,3 @@ class ViewAdmin(PerTableAdmin):
     fields = ("table", "name")
     inlines = (ViewColumnInline,)
     history_parts = (RelatedRecords(ViewColumn, "view", "Column", "path"),)
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        names = super().get_readonly_fields(request, obj)
-        return (*names, *obj.fixed_fields) if obj is not None else names
