@@ -21,7 +21,6 @@ IMPORT_BUDGET_S = 10.0
 # Building a large index takes longer than the usual limit. A concurrent run finds the lock taken and exits.
 @shared_task(time_limit=MAX_BUILD_S, soft_time_limit=MAX_BUILD_S - 60)
 def build_indexes() -> None:
-    """Build the indexes that the catalogue requires and drop those that it no longer requires."""
     index_builder.build_indexes()
 
 
@@ -33,7 +32,6 @@ def create_deferred() -> None:
 
 @shared_task
 def notify_of_changes() -> None:
-    """Create notifications from the change log."""
     change_scan.notify_of_changes()
 
 

@@ -28,14 +28,6 @@ class StorageFormat(Enum):
     ENCRYPTED = "the encrypted text"
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedLengthLimits:
-    """The maximum length of an indexed, unique or display column: the default, and the highest allowed."""
-
-    default: int
-    maximum: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnType:
     """A column type. `read` converts a value from a JSON body to a Python value, or raises `InvalidValue`."""
@@ -63,7 +55,9 @@ class ColumnType:
     # A B-tree index rejects writes of values over 2,704 bytes, so types with longer values do not have one.
     has_main_index: bool = True
     can_be_unique: bool = True
-    length_limits: IndexedLengthLimits | None = None  # None: the type has no maximum length
+    # The maximum length of an indexed, unique or display column: the default, and the highest allowed. None if columns
+    # of the type have no maximum length.
+    length_limits: tuple[int, int] | None = None
     has_default: bool = True
     has_choices: bool = False
     # The types that a column can be changed to, because the database stores them in the same way.
@@ -92,7 +86,7 @@ class ColumnType:
     @property
     def can_be_watched(self) -> bool:
         """Whether a set-on-change rule can use the column: SQL compares its values with `=`."""
-        return self.storage is StorageFormat.PLAIN and not self.is_list and not self.is_json
+        return self.storage is StorageFormat.PLAIN and not self.is_list
 
     @property
     def is_write_only(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from system.encoded_query import ComparisonKind
 
 from . import display_formats, value_readers
-from .column_type import ColumnType, IndexedLengthLimits, JsonSchema, StorageFormat
+from .column_type import ColumnType, JsonSchema, StorageFormat
 
 # An indexed text must fit in an index page, whatever its characters, and its words in a tsvector.
 MAX_INDEXED_LENGTH = 600
@@ -56,7 +56,7 @@ _STRING = ColumnType(
     compare_as=ComparisonKind.TEXT,
     value_sql=_EMPTY_IS_NULL,
     schema=_nullable("string"),
-    length_limits=IndexedLengthLimits(DEFAULT_INDEXED_LENGTH, MAX_INDEXED_LENGTH),
+    length_limits=(DEFAULT_INDEXED_LENGTH, MAX_INDEXED_LENGTH),
     convertible_types=frozenset({"text", "wysiwyg"}),
     model_fields=("CharField",),
 )
@@ -66,7 +66,7 @@ _TEXT = replace(
     label="Text",
     has_main_index=False,
     can_be_unique=False,
-    length_limits=IndexedLengthLimits(MAX_SEARCHED_LENGTH, MAX_SEARCHED_LENGTH),
+    length_limits=(MAX_SEARCHED_LENGTH, MAX_SEARCHED_LENGTH),
     convertible_types=frozenset({"string", "wysiwyg"}),
     model_fields=("TextField",),
 )
@@ -106,7 +106,7 @@ _ROWS = (
         compare_as=ComparisonKind.TEXT,
         value_sql=_EMPTY_IS_NULL,
         schema=_nullable("string", format="uri"),
-        length_limits=IndexedLengthLimits(DEFAULT_INDEXED_LENGTH, MAX_INDEXED_LENGTH),
+        length_limits=(DEFAULT_INDEXED_LENGTH, MAX_INDEXED_LENGTH),
     ),
     ColumnType(
         name="email",
@@ -116,7 +116,7 @@ _ROWS = (
         compare_as=ComparisonKind.TEXT,
         value_sql=_EMPTY_IS_NULL,
         schema=_nullable("string", format="email"),
-        length_limits=IndexedLengthLimits(value_readers.MAX_EMAIL_LENGTH, MAX_INDEXED_LENGTH),
+        length_limits=(value_readers.MAX_EMAIL_LENGTH, MAX_INDEXED_LENGTH),
     ),
     ColumnType(
         name="integer",

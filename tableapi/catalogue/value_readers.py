@@ -112,7 +112,6 @@ def read_choice(column: Column, value: Any) -> str:
 
 
 def invalid_choice_message(choices: Sequence[str]) -> str:
-    """An error message that lists the first choices."""
     more = ", …" if len(choices) > MAX_CHOICES_LISTED else ""
     names = ", ".join(choices[:MAX_CHOICES_LISTED])
     return f"Not a valid choice. Expected one of: {names}{more}." if choices else "The column has no choices."

@@ -105,5 +105,4 @@ def column_indexes(column: IndexableColumn, table: str, schema: str = RECORDS_SC
 
 
 def sequence_name(table_id: str) -> str:
-    """The sequence of a table's record numbers."""
     return f"N{table_id}"

@@ -117,7 +117,6 @@ def has_records(table: Table) -> bool:
 
 
 def count_values(column: Column) -> int:
-    """The number of records with a value in the column."""
     name = sql.Identifier(column.database_name)
     ((count,),) = fetch_rows(sql.SQL("SELECT count({}) FROM {}").format(name, _storage_table(column)))
     return int(count)

@@ -155,13 +155,12 @@ def _check_options(column: Column) -> None:
 def _check_set_on_change_rules(column: Column) -> None:
     if column.is_new:
         return
-    rules = apps.get_model("tableapi", "SetRule").objects
     cannot_be_set = column.mandatory or column.is_unique or not column.column_type.can_be_watched
-    if cannot_be_set and (rule := rules.filter(column=column).first()):
+    if cannot_be_set and (rule := column.set_rules.first()):
         raise ValidationError(
             f"This column cannot be mandatory, unique or of this type, because a set-on-change rule sets it: {rule}."
         )
-    if not column.column_type.can_be_watched and (rule := rules.filter(watched=column).first()):
+    if not column.column_type.can_be_watched and (rule := column.watching_rules.first()):
         raise ValidationError(f"This column cannot have this type, because a set-on-change rule watches it: {rule}.")
 
 
@@ -171,9 +170,10 @@ def _check_max_length(column: Column) -> None:
         if column.max_length is not None:
             raise ValidationError({"max_length": MAX_LENGTH_NEEDS_TEXT})
     elif column.is_unique or column.is_indexed or column.is_display:
-        column.max_length = column.max_length or limits.default
-        if column.max_length > limits.maximum:
-            problem = f"The maximum length of a unique, indexed or display column must not exceed {limits.maximum:,}."
+        default, maximum = limits
+        column.max_length = column.max_length or default
+        if column.max_length > maximum:
+            problem = f"The maximum length of a unique, indexed or display column must not exceed {maximum:,}."
             raise ValidationError({"max_length": problem})
 
 

@@ -42,10 +42,6 @@ class StatisticsPlan:
         aggregates = [aggregate for aggregate in self.shape.deciding_aggregates if aggregate.path]
         return [field.path for field in self.group_fields] + [self.paths[aggregate] for aggregate in aggregates]
 
-    @property
-    def weight(self) -> int:
-        return self.read.weight
-
 
 def plan_statistics(view: CallerView, table: Table, request: StatisticsRequest) -> StatisticsPlan:
     """Plan statistics. Raises BadRequest or QueryError for columns that do not exist or have an unsuitable type."""

@@ -18,8 +18,6 @@ from .plan import StatisticsPlan
 
 
 class StatisticsCompiler:
-    """Compiles the statement of one plan."""
-
     def __init__(self, plan: StatisticsPlan) -> None:
         self.plan = plan
         self.shape = plan.shape
