@@ -1,13 +1,14 @@
 """Finds the rules and views that use a column and would change if it were deleted. Pure."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from enum import Enum
 
-from system.encoded_query import Query, QueryError, ValueKind
+from system.encoded_query import QueryError, ValueKind
 from system.errors import BadRequest
 from tableapi.access import permissions
 from tableapi.access.permissions import ANY_TABLE
-from tableapi.catalogue.definitions import Catalogue, Column, Rule, Table
+from tableapi.catalogue.definitions import Catalogue, Column, Rule
 from tableapi.query.expressions import ResolvedPath
 from tableapi.query.path_resolver import RuleScope, resolve_path
 
@@ -48,18 +49,12 @@ def _rule_usages(catalogue: Catalogue, rule: Rule, column: Column) -> Iterator[C
     if column.name not in rule.condition and not has_words:
         return  # skips most rules; other conditions are resolved for every table they may apply to
     for name in catalogue.tables[rule.table].family if rule.table else tuple(catalogue.tables):
-        yield from _condition_usages(catalogue.tables[name], catalogue, query, column)
-
-
-def _condition_usages(table: Table, catalogue: Catalogue, query: Query, column: Column) -> Iterator[ColumnUsage]:
-    try:
-        for predicate in permissions.predicates_in(RuleScope(catalogue), table, query):
-            if column.id in _column_ids(predicate.path) | (_column_ids(predicate.other) if predicate.other else set()):
-                yield ColumnUsage.CONDITION
-            if any(column.id in _column_ids(path) for path in predicate.searched_paths):
-                yield ColumnUsage.SEARCH
-    except (QueryError, BadRequest):
-        return  # the condition is invalid for this table
+        with suppress(QueryError, BadRequest):  # the condition is invalid for this table
+            for predicate in permissions.predicates_in(RuleScope(catalogue), catalogue.tables[name], query):
+                if any(path and column.id in _column_ids(path) for path in (predicate.path, predicate.other)):
+                    yield ColumnUsage.CONDITION
+                if any(column.id in _column_ids(path) for path in predicate.searched_paths):
+                    yield ColumnUsage.SEARCH
 
 
 def _column_ids(path: ResolvedPath) -> set[str]:
