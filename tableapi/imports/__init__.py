@@ -6,7 +6,7 @@
     writing    `writing` writes one piece after another through the bulk endpoints' code, with the caller's rights;
                `cells` and `references` turn cells into values
     done | failed | cancelled
-    undoing    `undo` goes through the pieces backwards → undone
+    undoing    `writing` goes through the pieces backwards → undone
 
 One function, `steps.process`, takes an import from step to step, in the request, in the worker or in a command. Each
 step ends with a commit, and the next one can run in any process:

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, datetime, time, tzinfo
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -50,24 +50,19 @@ def _convert(column: Column, cell: str, format: CellFormat) -> Any:
     if column_type.has_choices:
         value = value_with_label(cell, [(label, value) for value, label in column.choices])
         return cell if value is None or cell in dict(column.choices) else value
-    if column_type.is_json:
-        with suppress(ValueError, RecursionError):
+    if column_type.name == "boolean":
+        return BOOLEANS.get(cell.casefold(), cell)
+    if column_type.name in ("integer", "decimal", "percent"):
+        return _read_number(parse_display_value(column, cell), format.decimal)
+    with suppress(ValueError, RecursionError, OverflowError):  # also for the first and last day of the calendar
+        if column_type.is_json:
             return json.loads(cell)
-        return cell
-    match column_type.name:
-        case "boolean":
-            return BOOLEANS.get(cell.casefold(), cell)
-        case "date":
-            moment = _read_moment(cell, format)
-            return moment.date().isoformat() if moment else cell
-        case "datetime":
-            moment = _read_moment(cell, format)
-            with suppress(OverflowError):  # the first and last day of the calendar
-                return moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ") if moment else cell
-            return cell
-        case "integer" | "decimal" | "percent":
-            return _read_number(parse_display_value(column, cell), format.decimal)
-    return parse_display_value(column, cell)
+        if column_type.name == "date":
+            return _read_moment(cell, format).date().isoformat()
+        if column_type.name == "datetime":
+            return _read_moment(cell, format).astimezone(UTC).replace(tzinfo=None).isoformat(" ")
+        return parse_display_value(column, cell)
+    return cell
 
 
 # Few different values occur in many columns.
@@ -84,25 +79,21 @@ def _read_number(text: Any, decimal: str) -> Any:
     return re.sub("[^0-9,.eE+-]", "", text).replace("," if decimal == "." else ".", "").replace(decimal, ".")
 
 
-def _read_moment(text: str, format: CellFormat) -> datetime | None:
-    """
+def _read_moment(text: str, format: CellFormat) -> datetime:
+    """Raises ValueError for what is no time, or one with a time zone, which the API reads.
+
     >>> format = CellFormat("dmy", ".", UTC)
-    >>> [str(_read_moment(text, format)) for text in ("31.12.2024", "1/2/24 3:04 PM", "May 5, 2024", "soon")]
-    ['2024-12-31 00:00:00+00:00', '2024-02-01 15:04:00+00:00', '2024-05-05 00:00:00+00:00', 'None']
+    >>> [str(_read_moment(text, format)) for text in ("31.12.2024", "1/2/24 3:04 PM", "May 5, 2024")]
+    ['2024-12-31 00:00:00+00:00', '2024-02-01 15:04:00+00:00', '2024-05-05 00:00:00+00:00']
     """
     match = DATE_AND_TIME.fullmatch(text)
     if match is None:
-        return None
-    day, hour, minute, second, half = match.groups()
-    hours = int(hour or 0)
+        raise ValueError
+    day, *time_parts, half = match.groups()
+    hour, minute, second = (int(part or 0) for part in time_parts)
     if half:
-        hours = hours % 12 + (12 if half in "Pp" else 0)
-    with suppress(ValueError):
-        found = _read_date(day, format.date_order)
-        return datetime(
-            found.year, found.month, found.day, hours, int(minute or 0), int(second or 0), tzinfo=format.zone
-        )
-    return None  # no time, or one with a time zone, which the API reads
+        hour = hour % 12 + (12 if half in "Pp" else 0)
+    return datetime.combine(_read_date(day, format.date_order), time(hour, minute, second, tzinfo=format.zone))
 
 
 def _read_date(text: str, order: str) -> date:

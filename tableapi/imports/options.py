@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import Field, dataclass, field, fields
-from datetime import tzinfo
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -125,10 +124,6 @@ class ImportOptions:
     def reading(self) -> dict[str, str]:
         """The options that decide how the file is read."""
         return {name: getattr(self, name) for name in ("delimiter", "encoding", "sheet", "date_order", "decimal")}
-
-
-def zone_of(options: ImportOptions, caller: Caller) -> tzinfo:
-    return time_zones.zone_of(options.time_zone) if options.time_zone else caller.time_zone
 
 
 def parse_options(raw: RawParameters) -> ImportOptions:

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
-from functools import partial
 from math import inf
 from typing import Any
 
@@ -13,7 +12,7 @@ from django.db import DatabaseError, InterfaceError, connections, transaction
 from django.db.models import DateTimeField, F, Func
 from django.db.models.functions import Now
 
-from accounts.models import User
+from accounts.models import User, time_zones
 from accounts.roles import ADMIN
 from system.error_details import describe_safely
 from system.errors import AccessDenied, BadRequest, ServiceError
@@ -23,12 +22,12 @@ from tableapi.models.imports import Import, ImportMapping, ImportPiece
 from tableapi.query.parameters import OutputOptions
 from tableapi.read.context import Caller
 from tableapi.write.table_write import write
-from tableapi.write.write_request import WriteInput
+from tableapi.write.write_request import WriteInput, WriteRequest
 
-from . import options, reading, undo, writing
+from . import options, reading, writing
 from .cells import CellFormat
 from .options import ImportOptions
-from .writing import CREATED, UPDATED, FileLayout, RowsResult
+from .writing import CREATED, FAILED, UNCHANGED, UPDATED, LineWriter
 
 logger = structlog.get_logger(__name__)
 State, Kind = Import.State, ImportPiece.Kind
@@ -100,27 +99,22 @@ def _run_step(job: Import) -> bool:
     except Exception as error:
         if isinstance(error, ServiceError) and error.status < 500:
             with suppress(Cancelled):
-                _fail(job, error)
+                _finish(job, State.FAILED, *READ_COLUMNS, error=error.as_items())
         else:
             details = describe_safely(error)
             logger.warning("import_step_failed", job=job.pk, state=job.state, attempt=job.attempt, **details)
         return False
 
 
-def _save(job: Import, **columns: Any) -> None:
-    """Store the result of a step, as its last statement; the next step is due."""
-    columns = {"attempt": 0, "next_at": CLOCK} | columns
-    if not Import.objects.filter(pk=job.pk, state=job.state).update(**columns):
+def _save(job: Import, *names: str, **columns: Any) -> None:
+    """Store these attributes and columns as the last statement of a step. The next step is due."""
+    changed = {"attempt": 0, "next_at": CLOCK} | {name: getattr(job, name) for name in names} | columns
+    if not Import.objects.filter(pk=job.pk, state=job.state).update(**changed):
         raise Cancelled
 
 
-def _finish(job: Import, state: str, **columns: Any) -> None:
-    _save(job, state=state, finished_at=Now(), **columns)
-
-
-def _fail(job: Import, error: ServiceError) -> None:
-    columns = {name: getattr(job, name) for name in READ_COLUMNS}
-    _finish(job, State.FAILED, error=error.as_items(), **columns)
+def _finish(job: Import, state: str, *names: str, **columns: Any) -> None:
+    _save(job, *names, state=state, finished_at=Now(), **columns)
 
 
 @contextmanager
@@ -149,8 +143,7 @@ def _read(job: Import) -> None:
     with transaction.atomic():
         if mapping := import_options.mapping:
             ImportMapping.objects.update_or_create(user=job.user, table=job.table, defaults={"mapping": dict(mapping)})
-        columns = {name: getattr(job, name) for name in READ_COLUMNS}
-        _save(job, state=State.WRITING, counts={}, next_piece=0, **columns)
+        _save(job, *READ_COLUMNS, state=State.WRITING, counts={}, next_piece=0)
 
 
 def _write(job: Import) -> None:
@@ -163,7 +156,7 @@ def _write(job: Import) -> None:
     with transaction.atomic():
         with transaction.atomic():
             for number in numbers:
-                stored_count = job.counts.get("failed", 0)
+                stored_count = job.counts.get(FAILED, 0)
                 part = _write_piece(job, import_options, number)
                 errors += part.errors[: max(MAX_STORED_ERRORS - stored_count, 0)]
                 job.add_entries(Kind.UNDO, number, part.undo)
@@ -173,29 +166,34 @@ def _write(job: Import) -> None:
             transaction.set_rollback(is_refused or import_options.dry_run)
         job.add_entries(Kind.ERRORS, numbers.start, errors)
         if is_refused:
-            job.counts |= dict.fromkeys((CREATED, UPDATED, "unchanged"), 0)
+            job.counts |= dict.fromkeys((CREATED, UPDATED, UNCHANGED), 0)
             error = BadRequest("Lines have errors, so nothing was written.", code="invalid_lines")
-            _finish(job, State.FAILED, counts=job.counts, error=error.as_items())
+            _finish(job, State.FAILED, "counts", error=error.as_items())
         elif numbers.stop < job.piece_count:
-            _save(job, next_piece=numbers.stop, counts=job.counts)
+            _save(job, "counts", next_piece=numbers.stop)
         else:
             if job.pieces(Kind.UNDO).exists():  # it cannot run again
                 ImportPiece.objects.filter(of_import=job, kind__in=(Kind.FILE, Kind.ROWS))._raw_delete("default")
-            _finish(job, State.DONE, counts=job.counts)
+            _finish(job, State.DONE, "counts")
 
 
-def _write_piece(job: Import, import_options: ImportOptions, number: int) -> RowsResult:
+def _write_piece(job: Import, import_options: ImportOptions, number: int) -> LineWriter:
     lines = job.entries(Kind.ROWS, number)
+    columns = [job.mapping.get(name) for name in job.description["header"]]
     with _acting_caller(job) as caller:
         options.check(caller, job.table, import_options)
-        zone = options.zone_of(import_options, caller)
+        zone = time_zones.zone_of(import_options.time_zone) if import_options.time_zone else caller.time_zone
         cell_format = CellFormat(job.description["date_order"], job.description["decimal"], zone)
-        columns = [job.mapping.get(name) for name in job.description["header"]]
-        layout = FileLayout(import_options, columns, cell_format)
+
+        def write_lines(change: WriteRequest) -> LineWriter:
+            writer = LineWriter(change, import_options, columns, cell_format)
+            writer.write(lines)
+            return writer
+
         change = WriteInput({}, OutputOptions(), is_import=import_options.sysparm_import)
-        result = write(caller, job.table, change, partial(writing.write_lines, layout=layout, lines=lines))
-    _count(job, **result.counts, processed=len(lines))
-    return result
+        written = write(caller, job.table, change, write_lines)
+    _count(job, **written.counts, processed=len(lines))
+    return written
 
 
 def _count(job: Import, **counts: int) -> None:
@@ -214,16 +212,16 @@ def _undo(job: Import) -> None:
     """Undo the last piece that is left, and forget it in the same transaction."""
     piece = job.pieces(Kind.UNDO).last()
     if piece is None:
-        return _finish(job, State.UNDONE)
+        _finish(job, State.UNDONE)
+        return
     entries = job.entries(Kind.UNDO, piece.number)
     with transaction.atomic():
         with _acting_caller(job) as caller:
-            left = undo.undo_entries(caller, job.table, entries)
+            left = writing.undo_entries(caller, job.table, entries)
         job.add_entries(Kind.LEFT, piece.number, left)
         job.pieces(Kind.UNDO).filter(number=piece.number)._raw_delete("default")
         _count(job, undone=len(entries) - len(left), left=len(left))
-        _save(job, counts=job.counts)
-    return None
+        _save(job, "counts")
 
 
 STEPS: dict[str, Callable[[Import], None]] = {State.READING: _read, State.WRITING: _write, State.UNDOING: _undo}

@@ -12,7 +12,7 @@ from psycopg import errors
 from accounts.models import User
 from tableapi.bulk import bulk_write
 from tableapi.database.statement_runner import CatalogueChanged
-from tableapi.imports import steps, undo
+from tableapi.imports import steps, writing
 from tableapi.models import Column, Import, ImportPiece, Table
 from tableapi.tasks import run_imports
 from tests.config.stack import eventually
@@ -201,7 +201,7 @@ def test_undo_continues_after_a_killed_worker(part: Table, bob: User, monkeypatc
     job = start(bob, on_error="continue")
     work()
     api(bob).post(f"/rest/v1/import/part/{job.pk}/undo")
-    undo_entries = undo.undo_entries
+    undo_entries = writing.undo_entries
     calls: list[int] = []
 
     def undo_or_die(caller: Any, table: str, entries: Any) -> Any:
@@ -211,7 +211,7 @@ def test_undo_continues_after_a_killed_worker(part: Table, bob: User, monkeypatc
             raise Kill
         return left
 
-    monkeypatch.setattr(undo, "undo_entries", undo_or_die)
+    monkeypatch.setattr(writing, "undo_entries", undo_or_die)
     with pytest.raises(Kill):
         run_imports()
     assert stored_count() == 2_000
