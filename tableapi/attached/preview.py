@@ -5,16 +5,13 @@ import sysconfig
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from system import sandbox
 from system.errors import NotFound, TooManyRequests, Unavailable
+from tableapi.models import Attachment
 
 from . import pdf_page
 from .attachments import content_of
-
-if TYPE_CHECKING:
-    from tableapi.models import Attachment
 
 PDF_TYPE = "application/pdf"
 PROGRAM = Path(pdf_page.__file__)
@@ -39,7 +36,7 @@ def has_preview(content_type: str, size: int) -> bool:
     return content_type == PDF_TYPE and size <= MAX_PREVIEW_FILE_BYTES
 
 
-def render_page(attachment: "Attachment", number: int) -> tuple[bytes, int]:
+def render_page(attachment: Attachment, number: int) -> tuple[bytes, int]:
     """Return the image of a page, and the number of pages that have one. Raises NotFound if there is no image, and 429
     or 503 if a retry may succeed."""
     if not has_preview(attachment.content_type, attachment.size) or not 1 <= number <= MAX_PREVIEW_PAGES:

@@ -30,7 +30,7 @@ from . import xlsx_writer
 from .catalogue_retry import on_current_catalogue
 from .context import Caller, ReadContext
 from .pipeline import style_of
-from .xlsx_writer import XLSX, XlsxWriter
+from .xlsx_writer import XLSX
 
 CSV, JSON_LINES = "text/csv", "application/x-ndjson"
 MEDIA_TYPES = (CSV, JSON_LINES, XLSX)
@@ -98,18 +98,20 @@ def _line_writer(
     file: IO[bytes], media_type: str, table: Table, plan: ReadPlan, style: OutputStyle, headers: list[str]
 ) -> Iterator[LineWriter]:
     if media_type == XLSX:
-        with XlsxWriter(file, table.label) as writer:
-            writer.write_row([xlsx_writer.header_cell(header) for header in headers])
+        with xlsx_writer.open_sheet(file, table.label) as write_cells:
+            write_cells([xlsx_writer.header_cell(header) for header in headers])
             cell_writers = [_cell_writer(field, style) for field in plan.fields]
 
             def write_row(line: bytes) -> int:
                 values = next(csv.reader([str(line, "utf-8")])) or [""]  # one empty cell is an empty line
-                return writer.write_row([write(value) for write, value in zip(cell_writers, values, strict=True)])
+                return write_cells([write(value) for write, value in zip(cell_writers, values, strict=True)])
 
             yield write_row
         return
     if media_type == CSV:
-        file.write(_csv_line(headers))
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerow(headers)
+        file.write(text.getvalue().encode())
     yield file.write
 
 
@@ -134,9 +136,3 @@ def _write_lines(lines: Iterable[bytes], write_line: LineWriter, request: Export
         if size > MAX_EXPORT_BYTES:
             raise TooLarge("The result is too large for one file. Filter it, or request fewer fields.")
     return count
-
-
-def _csv_line(cells: list[str]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue().encode()

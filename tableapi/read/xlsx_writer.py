@@ -2,9 +2,11 @@
 
 import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime
-from typing import IO, Any, Self
+from itertools import count
+from typing import IO
 from xml.sax.saxutils import escape, quoteattr
 
 from system.errors import TooLarge
@@ -22,6 +24,7 @@ UNUSABLE_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 UNUSABLE_IN_SHEET_NAME = re.compile(r"[\[\]:*?/\\]")
 NUMBER = re.compile(rf"-?[0-9]{{1,{MAX_SAFE_DIGITS}}}(\.[0-9]+)?")
 
+XML_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 RELATIONS = "http://schemas.openxmlformats.org/package/2006/relationships"
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -51,36 +54,28 @@ PARTS = {
 }
 
 
-class XlsxWriter:
-    """A file with one sheet; use it as a context manager."""
-
-    def __init__(self, file: IO[bytes], sheet_name: str) -> None:
-        self.archive = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
-        name = UNUSABLE_IN_SHEET_NAME.sub(" ", UNUSABLE_IN_XML.sub("", sheet_name))[:MAX_SHEET_NAME_LENGTH].strip(" '")
-        workbook = (
-            f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheets>'
-            f'<sheet name={quoteattr(name or "Records")} sheetId="1" r:id="r1"/></sheets></workbook>'
-        )
+@contextmanager
+def open_sheet(file: IO[bytes], sheet_name: str) -> Iterator[Callable[[Sequence[str]], int]]:
+    """Start a file with one sheet. Yields a function that writes a row of cells and returns the size of their XML."""
+    name = UNUSABLE_IN_SHEET_NAME.sub(" ", UNUSABLE_IN_XML.sub("", sheet_name))[:MAX_SHEET_NAME_LENGTH].strip(" '")
+    workbook = (
+        f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheets>'
+        f'<sheet name={quoteattr(name or "Records")} sheetId="1" r:id="r1"/></sheets></workbook>'
+    )
+    row_numbers = count(1)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for path, part in {**PARTS, "xl/workbook.xml": workbook}.items():
-            self.archive.writestr(path, f'<?xml version="1.0" encoding="UTF-8"?>{part}')
-        self.sheet = self.archive.open("xl/worksheets/sheet1.xml", "w", force_zip64=True)
-        self.row_count = 0
+            archive.writestr(path, f"{XML_DECLARATION}{part}")
+        with archive.open("xl/worksheets/sheet1.xml", "w", force_zip64=True) as sheet:
 
-    def __enter__(self) -> Self:
-        self.sheet.write(f'<?xml version="1.0" encoding="UTF-8"?><worksheet xmlns="{MAIN}"><sheetData>'.encode())
-        return self
+            def write_row(cells: Sequence[str]) -> int:
+                if next(row_numbers) > MAX_ROWS:
+                    raise TooLarge(f"An XLSX file has at most {MAX_ROWS:,} rows. Filter the list, or export it as CSV.")
+                return sheet.write(f"<row>{''.join(cells)}</row>".encode())
 
-    def __exit__(self, *_: Any) -> None:
-        self.sheet.write(b"</sheetData></worksheet>")
-        self.sheet.close()
-        self.archive.close()
-
-    def write_row(self, cells: Sequence[str]) -> int:
-        """Write cells that `cell` made. Returns the size of their XML."""
-        self.row_count += 1
-        if self.row_count > MAX_ROWS:
-            raise TooLarge(f"An XLSX file has at most {MAX_ROWS:,} rows. Filter the list, or export it as CSV.")
-        return self.sheet.write(f"<row>{''.join(cells)}</row>".encode())
+            sheet.write(f'{XML_DECLARATION}<worksheet xmlns="{MAIN}"><sheetData>'.encode())
+            yield write_row
+            sheet.write(b"</sheetData></worksheet>")
 
 
 def header_cell(text: str) -> str:

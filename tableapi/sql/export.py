@@ -15,10 +15,7 @@ from .statement_builder import Parameter, StatementBuilder, StatementInputs, Tab
 # Text that starts with one of these is a formula in spreadsheets.
 FORMULA_STARTS = "('=', '+', '-', '@', E'\\t', E'\\r')"
 TIME_KINDS = frozenset({ComparisonKind.DATE, ComparisonKind.DATETIME})
-SAFE_KINDS = frozenset(
-    {ComparisonKind.INTEGER, ComparisonKind.DECIMAL, ComparisonKind.BOOLEAN, ComparisonKind.DATE,
-     ComparisonKind.DATETIME}
-)  # fmt: skip
+SAFE_KINDS = TIME_KINDS | {ComparisonKind.INTEGER, ComparisonKind.DECIMAL, ComparisonKind.BOOLEAN}
 # JSON contains neither of these characters, so COPY does not change it.
 JSON_LINES = "FORMAT csv, DELIMITER E'\\x01', QUOTE E'\\x02'"
 
@@ -44,12 +41,10 @@ def export_sql(builder: StatementBuilder, plan: ReadPlan, style: OutputStyle, li
         line = ", ".join(cells) or "NULL"
     else:
         line = select.record_json_sql(builder, style, plan.fields, from_clause)
-    parts = [
-        f"(SELECT version FROM public.tableapi_state) = {builder.input('version', 'bigint')}",
-        *from_clause.conditions(plan),
-    ]
+    is_current = f"(SELECT version FROM public.tableapi_state) = {builder.input('version', 'bigint')}"
+    where = " AND ".join([is_current, *from_clause.conditions(plan)])
     order = select.order_sql(plan, select.sort_keys(plan, from_clause))
-    rows = f"SELECT {line} FROM {from_clause.sql()} WHERE {' AND '.join(parts)} ORDER BY {order} LIMIT {limit + 1}"
+    rows = f"SELECT {line} FROM {from_clause.sql()} WHERE {where} ORDER BY {order} LIMIT {limit + 1}"
     return f"COPY ({rows}) TO STDOUT ({'FORMAT csv' if as_csv else JSON_LINES})"
 
 
