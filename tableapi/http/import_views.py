@@ -8,20 +8,18 @@ from rest_framework.request import Request
 
 from system.http import django_request, uploads
 from system.http.error_responses import own_url
-from system.http.json_view import JsonView
-from tableapi.imports import jobs, options
+from tableapi.imports import jobs, options, steps
 from tableapi.models import Import
-from tableapi.query.parameters import parse_text
+from tableapi.query.parameters import parse_number, parse_text
 
-from .entry_views import FILE_NAME_PARAMETER
+from .entry_views import FILE_NAME_PARAMETER, EntryView, entry_handler
 from .responses import entry_response
 from .table_views import caller_of
 
 IMPORT_PATH = "/rest/v1/import/"
 
 
-class ImportsView(JsonView):
-    http_method_names = ["post"]
+class ImportsView(EntryView):
     body_limit = settings.IMPORT_LIMIT + uploads.FORM_OVERHEAD_BYTES
 
     def post(self, request: Request, table: str) -> HttpResponse:
@@ -41,34 +39,32 @@ class ImportsView(JsonView):
         return _processed_response(request, job)
 
 
-class ImportView(JsonView):
-    http_method_names = ["get", "head", "delete"]
+class ImportView(EntryView):
+    delete = entry_handler(jobs.cancel_or_delete)
 
     def get(self, request: Request, table: str, entry: str) -> HttpResponse:
-        return entry_response(jobs.entry(jobs.find(caller_of(request), table, entry), request.query_params))
-
-    def delete(self, request: Request, table: str, entry: str) -> HttpResponse:
-        return entry_response(jobs.cancel_or_delete(caller_of(request), table, entry))
+        return _import_response(request, jobs.find(caller_of(request), table, entry))
 
 
-class ImportRunView(JsonView):
-    http_method_names = ["post"]
-
+class ImportRunView(EntryView):
     def post(self, request: Request, table: str, entry: str) -> HttpResponse:
         import_options = options.parse_options(request.query_params)
         return _processed_response(request, jobs.run_again(caller_of(request), table, entry, import_options))
 
 
-class ImportUndoView(JsonView):
-    http_method_names = ["post"]
-
+class ImportUndoView(EntryView):
     def post(self, request: Request, table: str, entry: str) -> HttpResponse:
         return _processed_response(request, jobs.undo(caller_of(request), table, entry))
 
 
 def _processed_response(request: Request, job: Import) -> HttpResponse:
     jobs.process_now(job)
-    state = jobs.entry(job, request.query_params)
-    response = entry_response(state, 202 if job.is_active else 200)
+    response = _import_response(request, job)
+    response.status_code = 202 if job.is_active else 200
     response["Location"] = own_url(django_request(request), f"{IMPORT_PATH}{job.table}/{job.pk}")
     return response
+
+
+def _import_response(request: Request, job: Import) -> HttpResponse:
+    limit = parse_number(request.query_params, "sysparm_limit", jobs.DEFAULT_ERRORS, maximum=steps.MAX_STORED_ERRORS)
+    return entry_response(jobs.entry(job, limit))

@@ -14,7 +14,6 @@ from system.http.uploads import clean_filename
 from system.records import acting_user
 from tableapi.access.caller_view import record_not_found
 from tableapi.models.imports import Import, ImportPiece
-from tableapi.query.parameters import RawParameters, parse_number
 from tableapi.read.context import Caller
 from tableapi.read.entry_pages import format_time
 
@@ -124,9 +123,8 @@ def delete_expired() -> None:
     Import.objects.filter(finished_at__lt=Now() - RETENTION_PERIOD)._raw_delete("default")
 
 
-def entry(job: Import, raw: RawParameters) -> dict[str, Any]:
+def entry(job: Import, limit: int = DEFAULT_ERRORS) -> dict[str, Any]:
     """The state of an import as a response shows it."""
-    limit = parse_number(raw, "sysparm_limit", DEFAULT_ERRORS, maximum=steps.MAX_STORED_ERRORS)
     job.refresh_from_db()
     described = job.description
     return {

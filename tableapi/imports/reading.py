@@ -76,7 +76,7 @@ def map_header(catalogue: Catalogue, caller: Caller, job: Import, options: Impor
     table = context.view.open_table(job.table)
     last = ImportMapping.objects.filter(user=job.user_id, table=job.table).first()
     remembered, sent = last.mapping if last else {}, options.mapping or {}
-    unknown = []
+    errors = []
     job.mapping = {}  # shown even if names are unknown
     for name in filter(None, job.description["header"]):
         chosen = sent.get(name, remembered.get(name, name))
@@ -84,18 +84,14 @@ def map_header(catalogue: Catalogue, caller: Caller, job: Import, options: Impor
         if name in sent:
             column = visible_column(context, table, chosen) if chosen else None
         elif chosen and column is None and not EXPORTED_PATH.fullmatch(chosen):
-            unknown.append(name)
+            message = f'No column is named "{name[:80]}". Map the name to a column, or to null to leave it out.'
+            errors.append(BadRequest(message, code="unknown_field", field=name[:80]))
         elif column is not None and not _is_writable(table, column, options):
             column = None
         job.mapping[name] = column and column.name
-    if unknown:
-        raise combine_errors([_unknown_name_error(name) for name in unknown])
+    if errors:
+        raise combine_errors(errors)
     _check_columns([name for name in job.mapping.values() if name], options)
-
-
-def _unknown_name_error(name: str) -> BadRequest:
-    message = f'No column is named "{name[:80]}". Map the name to a column, or to null to leave it out.'
-    return BadRequest(message, code="unknown_field", field=name[:80])
 
 
 def _column_named(context: ReadContext, table: Table, name: str) -> Column | None:

@@ -93,12 +93,10 @@ OTHER_CONSTANTS = {
     "workspace.lists.short_lists.MAX_SHORT_COLUMNS",
     "workspace.pages.home.MAX_NOTIFICATIONS",
     "tableapi.imports.cells.MAX_CACHED_CHARACTERS",
-    "workspace.pages.imports.PART_BYTES",
     "workspace.pages.search.MAX_ITEMS",
     "workspace.forms.submission.FINGERPRINT_LENGTH",
     "workspace.forms.controls.MAX_LINE_LENGTH",
     "workspace.forms.options.MAX_IDS_PER_QUERY",
-    "tableapi.management.commands.import.PART_BYTES",
     "tableapi.management.commands.import.PROGRESS_INTERVAL_S",
 }
 

@@ -1,12 +1,10 @@
 """The pages of imports: a file is checked first, then imported, and a finished import can be undone."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.datastructures import MultiValueDict
 from django.utils.decorators import method_decorator
@@ -23,7 +21,6 @@ from workspace.forms.display import column_label
 from workspace.pages.base import WorkspacePage
 
 MAX_SHOWN_ERRORS = 100
-PART_BYTES = 1024 * 1024
 STATE_LABELS = {
     "reading": "Reading the file",
     "writing": "Importing",
@@ -59,7 +56,7 @@ class NewImportPage(WorkspacePage):
                 raise BadRequest("Choose a file.", code="mandatory", field=uploads.FILE_FIELD)
             uploads.check_not_empty(file.size or 0)
             uploads.check_size(file.size or 0, settings.IMPORT_LIMIT)
-            job = jobs.start(self.caller, table, import_options, file.chunks(PART_BYTES), file.name or "", "")
+            job = jobs.start(self.caller, table, import_options, file.chunks(uploads.PART_BYTES), file.name or "", "")
         except NotFound:
             raise
         except ServiceError as error:
@@ -69,7 +66,7 @@ class NewImportPage(WorkspacePage):
 
     def _show(self, table: str, error: ServiceError | None = None) -> HttpResponse:
         context = self.read(table, _table_context) | {"error": error, "values": self.request.POST}
-        context["imports"] = [_described(jobs.entry(job, MultiValueDict())) for job in jobs.recent(self.caller, table)]
+        context["imports"] = [_described(jobs.entry(job)) for job in jobs.recent(self.caller, table)]
         context["limit"] = settings.IMPORT_LIMIT
         return render(self.request, "workspace/import_new.html", context, status=error.status if error else 200)
 
@@ -96,20 +93,16 @@ class ImportPage(WorkspacePage):
         return redirect("import", table, sys_id)
 
     def _run(self, table: str, sys_id: str, *, is_check: bool) -> None:
-        chosen = {
-            column["name"]: self.request.POST.get(f"column-{number}") or None
-            for number, column in enumerate(self._entry(table, sys_id)["columns"])
-            if column["name"] and f"column-{number}" in self.request.POST
-        }
-        values = {"dry_run": "1" if is_check else "0"} | ({"mapping": json.dumps(chosen)} if chosen else {})
-        jobs.process_now(jobs.run_again(self.caller, table, sys_id, _options(self.request.POST, **values)))
-
-    def _entry(self, table: str, sys_id: str) -> dict[str, Any]:
-        limit = MultiValueDict({"sysparm_limit": [str(MAX_SHOWN_ERRORS)]})
-        return jobs.entry(jobs.find(self.caller, table, sys_id), limit)
+        form = self.request.POST
+        header = jobs.find(self.caller, table, sys_id).description.get("header", ())
+        names = {f"column-{number}": name for number, name in enumerate(header) if name}
+        chosen = {name: form[field] or None for field, name in names.items() if field in form}
+        mapping = {"mapping": json.dumps(chosen)} if chosen else {}
+        import_options = _options(form, dry_run="1" if is_check else "0", **mapping)
+        jobs.process_now(jobs.run_again(self.caller, table, sys_id, import_options))
 
     def _show(self, table: str, sys_id: str, error: ServiceError | None = None) -> HttpResponse:
-        entry = _described(self._entry(table, sys_id))
+        entry = _described(jobs.entry(jobs.find(self.caller, table, sys_id), MAX_SHOWN_ERRORS))
         context = self.read(table, _table_context) | {"entry": entry, "error": error}
         context["line_errors"] = [
             item | {"line": line["line"], "label": context["labels"].get(item.get("field"), item.get("field"))}
@@ -120,8 +113,8 @@ class ImportPage(WorkspacePage):
         return render(self.request, f"workspace/{template}.html", context, status=error.status if error else 200)
 
 
-def _options(form: Mapping[str, str], **values: str) -> ImportOptions:
-    sent = {option.name: form.get(option.name, "") for option in fields(ImportOptions)} | values
+def _options(form: QueryDict, **values: str) -> ImportOptions:
+    sent: dict[str, Any] = form.dict() | values
     return options.parse_options(MultiValueDict({name: [value] for name, value in sent.items()}))
 
 

@@ -2,22 +2,21 @@
 
 import time
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+from django.core.files import File
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.http import QueryDict
 from django.utils.datastructures import MultiValueDict
 
 from accounts.models import User
 from system.errors import ServiceError
+from system.http.uploads import PART_BYTES
 from tableapi.imports import jobs, options, steps
 from tableapi.imports.options import ImportOptions
 from tableapi.models import Import
 from tableapi.read.context import Caller
 
-PART_BYTES = 1024 * 1024
 PROGRESS_INTERVAL_S = 1.0
 
 
@@ -39,13 +38,13 @@ class Command(BaseCommand):
         if user is None:
             raise CommandError(f'There is no user with the login "{login}".')
         try:
-            raw = MultiValueDict({option.name: [arguments[option.name]] for option in fields(ImportOptions)})
+            raw = MultiValueDict({name: [value] for name, value in arguments.items()})
             job = self._run(Caller.of(user), table, file, options.parse_options(raw))
         except ServiceError as error:
             raise CommandError("\n".join(str(item["message"]) for item in error.as_items())) from None
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror}.") from None
-        state = jobs.entry(job, QueryDict(f"sysparm_limit={steps.MAX_STORED_ERRORS}"))
+        state = jobs.entry(job, steps.MAX_STORED_ERRORS)
         for item in state["line_errors"]:
             for reason in item["errors"]:
                 text = ": ".join(filter(None, (reason.get("field"), reason["message"])))
@@ -58,8 +57,7 @@ class Command(BaseCommand):
     def _run(self, caller: Caller, table: str, file: Path, import_options: ImportOptions) -> Import:
         options.check(caller, table, import_options)
         with file.open("rb") as content:
-            parts = iter(partial(content.read, PART_BYTES), b"")
-            job = jobs.start(caller, table, import_options, parts, file.name, "")
+            job = jobs.start(caller, table, import_options, File(content).chunks(PART_BYTES), file.name, "")
         while job.is_active:
             started_at = time.monotonic()
             steps.process(job.pk, deadline=started_at + PROGRESS_INTERVAL_S)
