@@ -285,5 +285,4 @@ def _preload_workbooks() -> None:
     workbook = openpyxl.Workbook()
     workbook.active.append(["a", 1, datetime.date(2024, 5, 1)])
     workbook.save(file)
-    for sheet in openpyxl.load_workbook(file, read_only=True, data_only=True).worksheets:
-        list(sheet.iter_rows(values_only=True))
+    list(read_workbook(file, {"sheet": ""}, {}))

@@ -5,7 +5,6 @@ import re
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from system import sandbox
 from system.errors import BadRequest, combine_errors
@@ -43,28 +42,24 @@ def read_file(job: Import, options: ImportOptions) -> None:
     job.pieces(ImportPiece.Kind.ROWS)._raw_delete("default")
     paths = sysconfig.get_paths()
     arguments = [job.format, json.dumps(options.reading), *sorted({paths["purelib"], paths["platlib"]})]
-    piece_count, description = 0, b"{}"
+    piece_count, output = 0, b"{}"
     with job.opened_file() as file:
         try:
             for part in sandbox.stream(PARSER_PROGRAM, arguments, file, LIMITS):
                 if part.startswith(b"{"):
-                    description = part
+                    output = part
                 else:
                     job.add_piece(ImportPiece.Kind.ROWS, piece_count, part)
                     piece_count += 1
         except sandbox.RunFailed as error:
             raise UnreadableFile(FAILURES.get(error.status)) from None
-    _set_description(job, json.loads(description))
-    job.piece_count = piece_count
-
-
-def _set_description(job: Import, description: dict[str, Any]) -> None:
-    if error := description.get("error"):
-        raise UnreadableFile(str(error)[:200])
+    description = json.loads(output)
+    if message := description.get("error"):
+        raise UnreadableFile(str(message)[:200])
     header = description.get("header")
     if not isinstance(header, list) or len(header) > MAX_COLUMNS or not all(isinstance(name, str) for name in header):
         raise UnreadableFile
-    job.line_count = int(description.pop("line_count"))
+    job.line_count, job.piece_count = int(description.pop("line_count")), piece_count
     job.description = description
 
 

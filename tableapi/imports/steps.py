@@ -27,7 +27,7 @@ from tableapi.write.write_request import WriteInput, WriteRequest
 from . import options, reading, writing
 from .cells import CellFormat
 from .options import ImportOptions
-from .writing import CREATED, FAILED, UNCHANGED, UPDATED, LineWriter
+from .writing import CREATED, FAILED, UNCHANGED, UPDATED, PieceWriter
 
 logger = structlog.get_logger(__name__)
 State, Kind = Import.State, ImportPiece.Kind
@@ -94,13 +94,11 @@ def _run_step(job: Import) -> bool:
             raise ServiceError("Every attempt was interrupted.", code="interrupted")
         STEPS[job.state](job)
         return True
-    except Cancelled:
-        return False
     except Exception as error:
         if isinstance(error, ServiceError) and error.status < 500:
             with suppress(Cancelled):
                 _finish(job, State.FAILED, *READ_COLUMNS, error=error.as_items())
-        else:
+        elif not isinstance(error, Cancelled):
             details = describe_safely(error)
             logger.warning("import_step_failed", job=job.pk, state=job.state, attempt=job.attempt, **details)
         return False
@@ -177,7 +175,7 @@ def _write(job: Import) -> None:
             _finish(job, State.DONE, "counts")
 
 
-def _write_piece(job: Import, import_options: ImportOptions, number: int) -> LineWriter:
+def _write_piece(job: Import, import_options: ImportOptions, number: int) -> PieceWriter:
     lines = job.entries(Kind.ROWS, number)
     columns = [job.mapping.get(name) for name in job.description["header"]]
     with _acting_caller(job) as caller:
@@ -185,8 +183,8 @@ def _write_piece(job: Import, import_options: ImportOptions, number: int) -> Lin
         zone = time_zones.zone_of(import_options.time_zone) if import_options.time_zone else caller.time_zone
         cell_format = CellFormat(job.description["date_order"], job.description["decimal"], zone)
 
-        def write_lines(change: WriteRequest) -> LineWriter:
-            writer = LineWriter(change, import_options, columns, cell_format)
+        def write_lines(change: WriteRequest) -> PieceWriter:
+            writer = PieceWriter(change, import_options, columns, cell_format)
             writer.write(lines)
             return writer
 

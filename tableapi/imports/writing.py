@@ -35,9 +35,9 @@ Line = tuple[int, Any]
 LineRecord = tuple[int, dict[str, Any]]
 
 
-class LineWriter:
-    """Writes what can be written. Changes nothing else, because with a newer catalogue, the lines are written again.
-    An entry to undo has the operation, the id, the version and the replaced values."""
+class PieceWriter:
+    """Writes what can be written of a piece. Changes nothing else, because a newer catalogue repeats the call. An entry
+    to undo has the operation, the id, the version and the replaced values."""
 
     def __init__(
         self, change: WriteRequest, options: ImportOptions, column_names: Sequence[str | None], format: CellFormat
