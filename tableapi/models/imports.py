@@ -58,9 +58,6 @@ class Import(models.Model):
         db_table = "tableapi_import"
         indexes = [models.Index(fields=["state", "next_at"], name="import_due")]
 
-    def __str__(self) -> str:
-        return f"{self.table} {self.pk}"
-
     @property
     def is_active(self) -> bool:
         return self.state in self.ACTIVE_STATES
@@ -119,9 +116,6 @@ class ImportPiece(models.Model):
         db_table = "tableapi_import_piece"
         constraints = [models.UniqueConstraint(fields=["of_import", "kind", "number"], name="import_piece_number")]
 
-    def __str__(self) -> str:
-        return f"{self.of_import_id} {self.kind} {self.number}"
-
 
 class ImportMapping(models.Model):
     """The last mapping that a user sent for a table."""
@@ -133,6 +127,3 @@ class ImportMapping(models.Model):
     class Meta:
         db_table = "tableapi_import_mapping"
         constraints = [models.UniqueConstraint(fields=["user", "table"], name="import_mapping_once")]
-
-    def __str__(self) -> str:
-        return f"{self.user_id} {self.table}"
