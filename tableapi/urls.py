@@ -4,9 +4,8 @@ from django.urls import re_path
 
 from tableapi.http import entry_views as entries
 from tableapi.http.batch_views import BatchView
-from tableapi.http.bulk_views import BulkView, UpsertView
 from tableapi.http.import_views import ImportRunView, ImportsView, ImportUndoView, ImportView
-from tableapi.http.table_views import TableViewSet
+from tableapi.http.table_views import BulkView, TableViewSet, UpsertView
 
 LIST_VIEW = TableViewSet.as_view({"get": "list", "post": "create"})
 RECORD_VIEW = TableViewSet.as_view({"get": "retrieve", "put": "update", "patch": "partial_update", "delete": "destroy"})

@@ -18,8 +18,7 @@ from tableapi.query.parameters import parse_text
 from tableapi.read.entry_pages import EntryPage
 from tableapi.statistics.pipeline import read_statistics
 
-from .attachment_content import content_response
-from .responses import data_response, entry_response, page_response, set_ignored_fields, set_next_page
+from . import responses
 from .table_views import caller_of, json_body
 
 FILE_NAME_PARAMETER = "file_name"
@@ -30,7 +29,7 @@ Handler = Callable[..., HttpResponse]
 
 def page_handler(read: Callable[..., EntryPage]) -> Handler:
     def respond(view: JsonView, request: Request, **path: str) -> HttpResponse:
-        return page_response(request, read(caller_of(request), *path.values(), request.query_params))
+        return responses.page_response(request, read(caller_of(request), *path.values(), request.query_params))
 
     return respond
 
@@ -38,7 +37,7 @@ def page_handler(read: Callable[..., EntryPage]) -> Handler:
 def entry_handler(action: Callable[..., Mapping[str, Any]], status: int = 200, *, takes_body: bool = False) -> Handler:
     def respond(view: JsonView, request: Request, **path: str) -> HttpResponse:
         body = [json_body(request)] if takes_body else []
-        return entry_response(action(caller_of(request), *path.values(), *body), status)
+        return responses.entry_response(action(caller_of(request), *path.values(), *body), status)
 
     return respond
 
@@ -54,16 +53,16 @@ class HistoryView(EntryView):
 class ChangeFeedView(EntryView):
     def get(self, request: Request, table: str) -> HttpResponse:
         page = read_feed(caller_of(request), table, request.query_params)
-        response = data_response(page.blocks, cursor=page.cursor)
-        set_ignored_fields(response, page.ignored)
-        set_next_page(request, response, {CURSOR_PARAMETER: page.cursor} if page.has_more else {})
+        response = responses.data_response(page.blocks, cursor=page.cursor)
+        responses.set_ignored_fields(response, page.ignored)
+        responses.set_next_page(request, response, {CURSOR_PARAMETER: page.cursor} if page.has_more else {})
         return response
 
 
 class StatisticsView(EntryView):
     def get(self, request: Request, table: str) -> HttpResponse:
         groups = read_statistics(caller_of(request), table, request.query_params)
-        return data_response([] if groups is None else [groups])
+        return responses.data_response([] if groups is None else [groups])
 
 
 class CommentsView(EntryView):
@@ -89,7 +88,9 @@ class AttachmentsView(EntryView):
         else:
             receive = uploads.receive_file(http_request, parse_text(request.query_params, FILE_NAME_PARAMETER), limit)
         with receive as upload:
-            return entry_response(attachments.create_attachment(caller_of(request), table, sys_id, upload), 201)
+            return responses.entry_response(
+                attachments.create_attachment(caller_of(request), table, sys_id, upload), 201
+            )
 
 
 class AttachmentView(EntryView):
@@ -99,7 +100,7 @@ class AttachmentView(EntryView):
 class AttachmentContentView(EntryView):
     def get(self, request: Request, table: str, sys_id: str, entry: str) -> HttpResponseBase:
         attachment = attachments.find_attachment(caller_of(request), table, sys_id, entry)
-        return content_response(django_request(request), attachment)
+        return responses.content_response(django_request(request), attachment)
 
 
 class FollowerView(EntryView):

@@ -76,10 +76,7 @@ def _replay(stored: IdempotentAnswer, request_hash: str) -> HttpResponse:
     if stored.body_hash != request_hash:
         message = "This Idempotency-Key was used for a different request. Use a new key."
         raise Conflict(message, code="idempotency_mismatch")
-    response = HttpResponse(stored.body, status=stored.status, content_type="application/json")
-    for name, value in stored.headers.items():
-        response[name] = value
-    return response
+    return HttpResponse(stored.body, "application/json", status=stored.status, headers=stored.headers)
 
 
 def _store_response(identity: dict[str, Any], request_hash: str, response: HttpResponse) -> None:

@@ -1,27 +1,37 @@
-"""Turns results into HTTP responses: the JSON envelope, ETags, links to the next page and advisory headers."""
+"""Turns results into HTTP responses: the JSON envelope, files, ETags, links to the next page and advisory headers."""
 
 import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from django.http import HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.http import content_disposition_header
 from rest_framework.request import Request
 
 from system.http import django_request, etags
 from system.http.error_responses import own_url
+from system.http.stored_file import StoredFile, new_file
+from tableapi.access.caller_view import record_not_found
+from tableapi.attached.attachments import content_of
+from tableapi.attached.media_types import IMAGE_TYPES
 from tableapi.query.parameters import MAX_IGNORED_NAMES
 from tableapi.read.entry_pages import CURSOR_PARAMETER, EntryPage
 from tableapi.read.list_page import ListResult
 from tableapi.read.pipeline import RecordResult
 from tableapi.write.write_request import WriteResult
 
+if TYPE_CHECKING:
+    from tableapi.models import Attachment
+
 API_PATH = "/rest/v1/table/"
 # For longer parts, hashlib releases the interpreter lock, and another thread takes it.
 HASHED_PART = 2047
 POSITION_PARAMETERS = frozenset({"sysparm_page", "sysparm_cursor", "since"})
+# A file must not run scripts, even if a browser displays it.
+CONTENT_POLICY = "sandbox; default-src 'none'"
 
 
 def list_response(request: Request, result: ListResult) -> HttpResponse:
@@ -89,6 +99,23 @@ def data_response(blocks: Sequence[bytes], status: int = 200, cursor: str | None
     end = b"]}" if cursor is None else f'],"cursor":"{cursor}"}}'.encode()
     body = b"".join((b'{"status":"OK","data":[', *parts[1:], end))
     return HttpResponse(body, status=status, content_type="application/json")
+
+
+def content_response(request: HttpRequest, attachment: "Attachment") -> StoredFile:
+    """Only images are displayed; the browser saves all other files."""
+    has_body = request.method == "GET"
+    with new_file() as file:
+        for piece in content_of(attachment) if has_body else ():
+            file.write(piece)
+        if has_body and file.tell() != attachment.size:
+            raise record_not_found()  # deleted concurrently
+    response = StoredFile(file.name, attachment.content_type)
+    response["Content-Length"] = str(attachment.size)
+    is_image = attachment.content_type in IMAGE_TYPES
+    response["Content-Disposition"] = content_disposition_header(not is_image, attachment.file_name) or ""
+    response["Content-Security-Policy"] = CONTENT_POLICY
+    response["ETag"] = f'"{attachment.sha256}"'
+    return response
 
 
 def _is_not_modified(request: Request, tag: str) -> bool:

@@ -1,4 +1,4 @@
-"""The endpoints for the records of a table."""
+"""The endpoints for the records of a table: single, bulk and upsert requests."""
 
 import json
 from collections.abc import Callable
@@ -14,15 +14,20 @@ from system.http import django_request, etags
 from system.http.error_responses import own_origin
 from system.http.json_view import JsonView
 from system.strict_json import InvalidJson
-from tableapi.query.parameters import IMPORT, INPUT_DISPLAY, OutputOptions, parse_output, parse_switch
+from tableapi.bulk import bulk_write, upsert
+from tableapi.bulk.bulk_request import BulkRequest, parse_bulk
+from tableapi.bulk.bulk_write import RecordOutcome
+from tableapi.query.parameters import IMPORT, INPUT_DISPLAY, OutputOptions, parse_output, parse_switch, parse_text
 from tableapi.read import export, pipeline
 from tableapi.read.context import Caller
 from tableapi.write import create, delete, update
-from tableapi.write.table_write import write
-from tableapi.write.write_request import WriteInput
+from tableapi.write.write_request import WriteInput, WriteRequest, write
 
+from . import responses
 from .idempotency import IDEMPOTENCY_HEADER, respond_once
-from .responses import API_PATH, created_response, deleted_response, list_response, record_response, written_response
+
+# A bulk write.
+Operation = Callable[[WriteRequest, BulkRequest], list[RecordOutcome]]
 
 
 class TableViewSet(JsonView, ViewSet):
@@ -36,18 +41,19 @@ class TableViewSet(JsonView, ViewSet):
             media_type = django_request(request).get_preferred_type(("application/json", *export.MEDIA_TYPES))
             if media_type in export.MEDIA_TYPES:
                 return export.export(caller_of(request), table, request.query_params, media_type)
-        return list_response(request, pipeline.read_list(caller_of(request), table, request.query_params))
+        return responses.list_response(request, pipeline.read_list(caller_of(request), table, request.query_params))
 
     def retrieve(self, request: Request, table: str, sys_id: str) -> HttpResponse:
-        return record_response(request, pipeline.read_record(caller_of(request), table, sys_id, request.query_params))
+        return responses.record_response(
+            request, pipeline.read_record(caller_of(request), table, sys_id, request.query_params)
+        )
 
     def create(self, request: Request, table: str) -> HttpResponse:
-        change = replace(parse_change(request), is_import=parse_switch(request.query_params, IMPORT))
-
-        def respond() -> HttpResponse:
-            return created_response(request, table, write(caller_of(request), table, change, create.create))
-
-        return respond_once(request, respond)
+        change = _parse_new_record(request)
+        return respond_once(
+            request,
+            lambda: responses.created_response(request, table, write(caller_of(request), table, change, create.create)),
+        )
 
     def update(self, request: Request, table: str, sys_id: str) -> HttpResponse:
         return self._change(request, table, sys_id, replaces=True)
@@ -58,21 +64,69 @@ class TableViewSet(JsonView, ViewSet):
     def _change(self, request: Request, table: str, sys_id: str, *, replaces: bool) -> HttpResponse:
         change = parse_change(request)
         update_record = partial(update.update, sys_id=sys_id, replaces=replaces)
-
-        def respond() -> HttpResponse:
-            return written_response(request, write(caller_of(request), table, change, update_record))
-
-        return respond_once(request, respond)
+        return respond_once(
+            request,
+            lambda: responses.written_response(request, write(caller_of(request), table, change, update_record)),
+        )
 
     def destroy(self, request: Request, table: str, sys_id: str) -> HttpResponse:
-        delete_record = partial(delete.delete, sys_id=sys_id)
-
         def respond() -> HttpResponse:
             change = WriteInput({}, OutputOptions(), is_current=version_check(request))
-            write(caller_of(request), table, change, delete_record)
-            return deleted_response(table, sys_id)
+            write(caller_of(request), table, change, partial(delete.delete, sys_id=sys_id))
+            return responses.deleted_response(table, sys_id)
 
         return respond_once(request, respond)
+
+
+class BulkView(JsonView):
+    http_method_names = ["post", "patch", "delete"]
+
+    def post(self, request: Request, table: str) -> HttpResponse:
+        return _bulk_response(request, table, bulk_write.create_records, allows_query=False)
+
+    def patch(self, request: Request, table: str) -> HttpResponse:
+        return _bulk_response(request, table, bulk_write.update_records, allows_query=True, allows_values=True)
+
+    def delete(self, request: Request, table: str) -> HttpResponse:
+        return _bulk_response(request, table, bulk_write.delete_records, allows_query=True)
+
+
+class UpsertView(JsonView):
+    http_method_names = ["post"]
+
+    def post(self, request: Request, table: str) -> HttpResponse:
+        change = _parse_new_record(request)
+        key = parse_text(request.query_params, upsert.KEY_PARAMETER)
+
+        def respond() -> HttpResponse:
+            result, is_new = write(caller_of(request), table, change, partial(upsert.upsert, key=key))
+            if is_new:
+                return responses.created_response(request, table, result)
+            return responses.written_response(request, result)
+
+        return respond_once(request, respond)
+
+
+def _bulk_response(request: Request, table: str, operation: Operation, **options: bool) -> HttpResponse:
+    bulk_request = parse_bulk(json_body(request), request.query_params, **options)
+    display_input, is_import = (parse_switch(request.query_params, name) for name in (INPUT_DISPLAY, IMPORT))
+    write_input = WriteInput({}, OutputOptions(), display_input, is_import=is_import)
+
+    def respond() -> HttpResponse:
+        outcomes = write(caller_of(request), table, write_input, lambda change: operation(change, bulk_request))
+        all_are_created = bool(outcomes) and all(outcome.status == bulk_write.CREATED for outcome in outcomes)
+        return responses.data_response(
+            list(map(_item_json, outcomes)), bulk_write.CREATED if all_are_created else bulk_write.OK
+        )
+
+    return respond_once(request, respond)
+
+
+def _item_json(outcome: RecordOutcome) -> bytes:
+    item: dict[str, Any] = {"sys_id": outcome.sys_id, "status": outcome.status}
+    if outcome.error is not None:
+        item["errors"] = outcome.error.as_items()
+    return responses.entry_json(item)
 
 
 def caller_of(request: Request) -> Caller:
@@ -82,7 +136,7 @@ def caller_of(request: Request) -> Caller:
         return batch_caller
     user: Any = request.user
     # Escaped for use inside a JSON string.
-    return Caller.of(user, json.dumps(own_origin(http_request) + API_PATH)[1:-1])
+    return Caller.of(user, json.dumps(own_origin(http_request) + responses.API_PATH)[1:-1])
 
 
 def parse_change(request: Request) -> WriteInput:
@@ -91,6 +145,10 @@ def parse_change(request: Request) -> WriteInput:
     output = parse_output(request.query_params)
     display_input = parse_switch(request.query_params, INPUT_DISPLAY)
     return WriteInput(body, output, display_input, version_check(request), IDEMPOTENCY_HEADER in request.META)
+
+
+def _parse_new_record(request: Request) -> WriteInput:
+    return replace(parse_change(request), is_import=parse_switch(request.query_params, IMPORT))
 
 
 def json_body(request: Request) -> Any:

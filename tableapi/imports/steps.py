@@ -21,8 +21,7 @@ from system.records import acting_user
 from tableapi.models.imports import Import, ImportMapping, ImportPiece
 from tableapi.query.parameters import OutputOptions
 from tableapi.read.context import Caller
-from tableapi.write.table_write import write
-from tableapi.write.write_request import WriteInput, WriteRequest
+from tableapi.write.write_request import WriteInput, WriteRequest, write
 
 from . import options, reading, writing
 from .cells import CellFormat

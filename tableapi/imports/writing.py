@@ -22,8 +22,7 @@ from tableapi.query.parameters import OutputOptions
 from tableapi.read import pipeline
 from tableapi.read.context import Caller
 from tableapi.write import create, delete, payload, update
-from tableapi.write.table_write import write
-from tableapi.write.write_request import WriteInput, WriteRequest
+from tableapi.write.write_request import WriteInput, WriteRequest, write
 
 from . import cells, references
 from .cells import CellFormat

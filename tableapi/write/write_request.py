@@ -1,16 +1,23 @@
-"""A write to one record: what the client sent, the reader of the written record, and the result."""
+"""Opens a table for a caller and writes to it: the only way to write, for endpoints and pages."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from tableapi.catalogue.definitions import Table
+from system.errors import AccessDenied
+from tableapi.access.permissions import ADMIN, CATALOGUE_TABLES
+from tableapi.catalogue.definitions import Catalogue, Table
 from tableapi.database import statement_runner
+from tableapi.ddl import schema_editor
 from tableapi.query import read_plan
 from tableapi.query.parameters import OutputOptions
 from tableapi.read import pipeline
-from tableapi.read.context import ReadContext
+from tableapi.read.catalogue_retry import on_current_catalogue
+from tableapi.read.context import Caller, ReadContext
 from tableapi.read.pipeline import RecordResult
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,28 @@ class WriteResult:
 
     sys_id: str
     record: RecordResult | None
+
+
+def write(caller: Caller, table_name: str, change: WriteInput, operation: Callable[[WriteRequest], Result]) -> Result:
+    """Open the table for the caller and write to it. Design changes run one at a time: each takes the lock before it
+    loads the catalogue."""
+    is_designer = table_name in CATALOGUE_TABLES and ADMIN in caller.role_names
+    with schema_editor.design_lock() if is_designer else nullcontext():
+        return _write(caller, table_name, change, operation)
+
+
+@on_current_catalogue
+def _write(
+    catalogue: Catalogue,
+    caller: Caller,
+    table_name: str,
+    change: WriteInput,
+    operation: Callable[[WriteRequest], Result],
+) -> Result:
+    context = caller.context(catalogue)
+    if change.is_import and not context.view.permissions.is_admin:
+        raise AccessDenied("Only administrators can import records.", field="sysparm_import")
+    return operation(change.for_table(context, context.view.open_table(table_name)))
 
 
 def prepare_reader(change: WriteRequest) -> Callable[[str], RecordResult | None]:

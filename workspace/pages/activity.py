@@ -14,7 +14,7 @@ from system.errors import BadRequest, ServiceError
 from system.http import uploads
 from system.http.etags import IF_NONE_MATCH, read_tags
 from tableapi.attached import attachments, comments, preview
-from tableapi.http.attachment_content import CONTENT_POLICY, content_response
+from tableapi.http.responses import CONTENT_POLICY, content_response
 from tableapi.read.context import Caller
 from workspace.pages.activity_stream import read_activity
 from workspace.pages.base import WorkspacePage

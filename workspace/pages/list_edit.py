@@ -18,8 +18,7 @@ from tableapi.query.parameters import OutputOptions, parse_output
 from tableapi.read import pipeline
 from tableapi.read.context import ReadContext
 from tableapi.write import update
-from tableapi.write.table_write import write
-from tableapi.write.write_request import WriteInput, WriteRequest
+from tableapi.write.write_request import WriteInput, WriteRequest, write
 from workspace.forms import controls
 from workspace.forms.display import display_text
 from workspace.forms.options import labels_of

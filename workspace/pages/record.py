@@ -14,8 +14,7 @@ from tableapi.changes.logged_values import table_key
 from tableapi.database import catalogue_loader
 from tableapi.query.parameters import OutputOptions
 from tableapi.write import create, delete, update
-from tableapi.write.table_write import write
-from tableapi.write.write_request import WriteInput
+from tableapi.write.write_request import WriteInput, write
 from workspace.forms.record_form import new_form, record_form
 from workspace.forms.related import related_lists
 from workspace.forms.submission import Submission, read_change, read_creation, read_stored

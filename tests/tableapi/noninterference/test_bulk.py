@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tableapi.catalogue.definitions import Table
-from tableapi.http.bulk_views import BulkView, UpsertView
+from tableapi.http.table_views import BulkView, UpsertView
 from tests.support.nightly import scaled_count
 from tests.tableapi.laws.storage import active_catalogue, load_world, rollback_afterwards
 from tests.tableapi.noninterference import pairs

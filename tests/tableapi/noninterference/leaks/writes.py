@@ -23,7 +23,7 @@ from tableapi.write import (
     payload,
     permission_queries,
     references,
-    value_changes,
+    update,
     write_request,
 )
 from tests.tableapi.noninterference.leaks.switch import leak, replace_function, with_full_scope
@@ -52,7 +52,7 @@ def single_statement_ignores_the_rules(stack: ExitStack) -> None:
 def hidden_value_that_equals_the_sent_one_counts_as_unchanged(stack: ExitStack) -> None:
     replace_function(
         stack,
-        value_changes,
+        update,
         "changed_value",
         lambda original, change, column, value, stored_value, **kwargs: original(
             change, column, value, replace(stored_value, is_readable=True), **kwargs
@@ -66,7 +66,7 @@ def replacing_a_record_clears_hidden_values(stack: ExitStack) -> None:
         columns = {column: replace(value, is_readable=True) for column, value in current.columns.items()}
         return original(table, sent_values, replace(current, columns=columns), moment)
 
-    replace_function(stack, value_changes, "defaults_for_omitted", clear_hidden_values)
+    replace_function(stack, update, "defaults_for_omitted", clear_hidden_values)
 
 
 @leak("B24")
