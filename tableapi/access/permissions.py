@@ -100,6 +100,11 @@ class Permissions:
                 )
         return self._columns[key]
 
+    def decisions(self, operation: str, table: Table, columns: Iterable[Column]) -> list[Decision]:
+        """The decision about the records, and one about each of the columns."""
+        column_decisions = [self.column_decision(operation, table, column) for column in columns]
+        return [self.record_decision(operation, table), *column_decisions]
+
     def can_see_column(self, table: Table, column: Column) -> bool:
         """Whether the caller may use the column in a request. If they can create but not read records, only the column
         rules decide."""

@@ -4,7 +4,7 @@ If the statement inserts fewer records than it should, it is rolled back and the
 the error. Records that a single statement cannot create are created one by one from the start.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Any
@@ -13,13 +13,14 @@ from django.db import DataError, IntegrityError, transaction
 
 from system.errors import ServiceError
 from system.records import acting_user
-from tableapi.catalogue.definitions import CREATE, Column, Table
+from tableapi.catalogue.definitions import CREATE, Column
 from tableapi.database import statement_runner
 from tableapi.query.expressions import ALWAYS, NEVER
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementBuilder
 from tableapi.write import create, designed_records, single_statement
 from tableapi.write.create import PreparedRecord
+from tableapi.write.single_statement import Columns
 from tableapi.write.write_request import WriteRequest
 
 MAX_ROWS = 1_000
@@ -89,7 +90,7 @@ def insert_group(change: WriteRequest, group: RecordGroup) -> list[str] | None:
     names = tuple(tuple(column.name for column in sequence) for sequence in (columns, sent_columns))
     statement: Statement | str = context.view.cached(
         ("rows", table.name, names),
-        lambda: _statement(change, table, columns, sent_columns, reference_columns) or single_statement.NO_STATEMENT,
+        lambda: _statement(change, columns, sent_columns, reference_columns) or single_statement.NO_STATEMENT,
     )
     if isinstance(statement, str):
         return None
@@ -109,23 +110,18 @@ def insert_group(change: WriteRequest, group: RecordGroup) -> list[str] | None:
 
 
 def _statement(
-    change: WriteRequest,
-    table: Table,
-    columns: tuple[Column, ...],
-    sent_columns: tuple[Column, ...],
-    reference_columns: tuple[Column, ...],
+    change: WriteRequest, columns: Columns, sent_columns: Columns, reference_columns: Columns
 ) -> Statement | None:
-    view = change.context.view
     builder = StatementBuilder()
-    conditions = single_statement.write_conditions(builder, view, reference_columns)
+    conditions = single_statement.write_conditions(builder, change.context.view, reference_columns)
     if conditions is None:
         return None
     names = [f"v{number}" for number in range(len(columns))]
     arrays = [
         builder.input(name, f"{column.column_type.sql_type}[]") for name, column in zip(names, columns, strict=True)
     ]
-    new: Mapping[Column, str] = {column: f"batch.{name}" for column, name in zip(columns, names, strict=True)}
-    parts = single_statement.insert_parts(builder, view.permissions, table, new, sent_columns, conditions, rows="batch")
+    new = {column: f"batch.{name}" for column, name in zip(columns, names, strict=True)}
+    parts = single_statement.insert_parts(builder, change, new, sent_columns, conditions, rows="batch")
     if parts is None or not arrays:
         return None
     source = f"unnest({', '.join(arrays)}) WITH ORDINALITY AS u({', '.join([*names, 'place'])})"

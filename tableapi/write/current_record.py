@@ -43,12 +43,9 @@ def lock_current_record(
     product_records.lock_for_change(table)
     columns = tuple(sorted(columns, key=lambda column: column.name))  # one cached statement for any order
     permissions = context.view.permissions
-    statement, column_permissions = context.view.cached(
+    statement, known_results = context.view.cached(
         ("lock", table.name, operation, tuple(column.name for column in columns)),
-        lambda: (
-            permission_queries.locking_statement(permissions, table, operation, columns),
-            [permission_queries.column_permission(permissions, table, operation, column) for column in columns],
-        ),
+        lambda: permission_queries.locking_statement(permissions, table, operation, columns),
     )
     rows = custom_columns.fetch_locked(table, statement, context.inputs(sys_id=sys_id))
     (row,) = statement_runner.strip_version(rows, context.view.catalogue)
@@ -58,12 +55,11 @@ def lock_current_record(
     if change.is_current is not None and not change.is_current(version):
         raise PreconditionFailed
     current_values = {}
-    results = iter(conditions)
-    for column, permission, stored_value in zip(columns, column_permissions, values, strict=True):
+    condition_results = iter(conditions)
+    results = iter([next(condition_results) if known is None else known for known in known_results])
+    for column, stored_value in zip(columns, values, strict=True):
         value, plain_text = _split_value(table, column, stored_value)
-        is_readable = next(results) if permission.is_readable is None else permission.is_readable
-        is_writable = next(results) if permission.is_allowed is None else permission.is_allowed
-        current_values[column] = CurrentValue(value, is_readable, is_writable, plain_text)
+        current_values[column] = CurrentValue(value, next(results), next(results), plain_text)
     return CurrentRecord(is_allowed, current_values)
 
 
@@ -104,7 +100,7 @@ def check_allowed(change: WriteRequest, operation: str, sys_id: str, columns: tu
     """Check the permissions on the record after the write. A denial rolls the transaction back."""
     context, table = change.context, change.table
     permissions = context.view.permissions
-    if not permission_queries.is_conditional(permissions, table, operation, columns):
+    if all(decision == ALWAYS for decision in permissions.decisions(operation, table, columns)):
         return
     statement = context.view.cached(
         ("check allowed", table.name, operation, tuple(column.name for column in columns)),

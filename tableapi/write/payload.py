@@ -66,14 +66,11 @@ def has_value_and_display(column: Column, value: Any) -> bool:
 def new_record_columns(change: WriteRequest) -> tuple[dict[Column, Any], str | None]:
     """Return the columns sent for a new record, and its id if an administrator imports one."""
     table, view = change.table, change.context.view
-    if change.is_import:
-        _check_import(change)
+    if change.is_import and table.is_system:
+        raise InvalidParameter("Only records of designed tables can be imported.", field="sysparm_import")
     values = read_columns(change)
     sys_id = _imported_id(change, values)
-    importable_names = IMPORTED_COLUMNS if change.is_import else frozenset()
-    read_only = [column for column in values if table.is_server_managed(column) and column.name not in importable_names]
-    if change.is_import:
-        read_only = [column for column in read_only if not table.is_set_on_change(column)]
+    read_only = [column for column in values if table.is_server_managed(column) and not _is_imported(change, column)]
     errors = [read_only_error(column) for column in read_only if values.pop(column) is not None]
     if errors:
         raise combine_errors(errors)
@@ -83,10 +80,8 @@ def new_record_columns(change: WriteRequest) -> tuple[dict[Column, Any], str | N
     return values, sys_id
 
 
-def _check_import(change: WriteRequest) -> None:
-    if change.table.is_system:
-        message = "Only records of designed tables can be imported."
-        raise InvalidParameter(message, field="sysparm_import")
+def _is_imported(change: WriteRequest, column: Column) -> bool:
+    return change.is_import and (column.name in IMPORTED_COLUMNS or change.table.is_set_on_change(column))
 
 
 def _imported_id(change: WriteRequest, values: dict[Column, Any]) -> str | None:

@@ -1,7 +1,6 @@
 """Compiles statements that lock records and check what the caller may do with them. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from system.encoded_query import ComparisonKind
 from system.encoded_query.sql import FOLD_ARRAY_SQL
@@ -19,27 +18,12 @@ def _condition_sql(builder: StatementBuilder, decision: Decision, alias: TableAl
     return "TRUE" if condition is None else f"(({condition}) IS TRUE)"
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnPermission:
-    """Permissions on one column of the record; None if the database has to decide."""
-
-    is_readable: bool | None
-    is_allowed: bool | None
-
-
-def column_permission(permissions: Permissions, table: Table, operation: str, column: Column) -> ColumnPermission:
-    # A value that counts as unchanged must not reveal whether a password is set.
-    is_readable = _known_result(permissions.column_decision(READ, table, column)) if column.is_readable else False
-    return ColumnPermission(is_readable, _known_result(permissions.column_decision(operation, table, column)))
-
-
-def _known_result(decision: Decision) -> bool | None:
-    return True if decision == ALWAYS else False if decision == NEVER else None
-
-
-def locking_statement(permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]) -> Statement:
+def locking_statement(
+    permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]
+) -> tuple[Statement, list[bool | None]]:
     """Lock the record and return catalogue version, id, its version if the caller can read it, whether the operation is
-    allowed, the value of each column, and the results of all conditions that `column_permission` leaves open."""
+    allowed, the value of each column, and the results of conditions on columns. The list tells for each column whether
+    it is readable, and whether the operation is allowed; None is the result of the next condition."""
     builder = StatementBuilder()
     alias = TableAlias(builder, table)
     version_column = table.columns["sys_version"]
@@ -47,13 +31,14 @@ def locking_statement(permissions: Permissions, table: Table, operation: str, co
     version = predicates.guarded_value(builder, version_guard, alias, alias.column(version_column))
     outputs = [alias.sys_id(), version, _condition_sql(builder, permissions.record_decision(operation, table), alias)]
     outputs += [_stored_sql(alias, column) for column in columns]
-    conditions: list[str] = []
+    decisions: list[Decision] = []
     for column in columns:
-        permission = column_permission(permissions, table, operation, column)
-        if permission.is_readable is None:
-            conditions.append(_condition_sql(builder, permissions.column_decision(READ, table, column), alias))
-        if permission.is_allowed is None:
-            conditions.append(_condition_sql(builder, permissions.column_decision(operation, table, column), alias))
+        # A value that counts as unchanged must not reveal whether a password is set.
+        decisions.append(permissions.column_decision(READ, table, column) if column.is_readable else NEVER)
+        decisions.append(permissions.column_decision(operation, table, column))
+    known_results = [decision == ALWAYS if decision in (ALWAYS, NEVER) else None for decision in decisions]
+    conditional_decisions = [decision for decision in decisions if decision not in (ALWAYS, NEVER)]
+    conditions = [_condition_sql(builder, decision, alias) for decision in conditional_decisions]
     # One array for all, because a query has at most 1,664 outputs and a table nearly as many columns.
     outputs.append(f"ARRAY[{', '.join(conditions)}]::boolean[]")
     where = [f"{alias.sys_id()} = {builder.input('sys_id', 'varchar')}"]
@@ -64,7 +49,7 @@ def locking_statement(permissions: Permissions, table: Table, operation: str, co
     rows = ", ".join(alias.row_aliases())
     output_list = ", ".join(f"{output} AS o{number}" for number, output in enumerate(outputs))
     record = f"SELECT {output_list} FROM {alias.from_sql()} WHERE {' AND '.join(where)} FOR {lock} OF {rows}"
-    return versioned_statement(builder, "r.*", record)
+    return versioned_statement(builder, "r.*", record), known_results
 
 
 def _stored_sql(alias: TableAlias, column: Column) -> str:
@@ -88,21 +73,12 @@ def decisions_statement(permissions: Permissions, table: Table, decisions: list[
     return versioned_statement(builder, "r.*", record)
 
 
-def is_conditional(permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]) -> bool:
-    """Whether the permission depends on the values of the record."""
-    return permissions.record_decision(operation, table) != ALWAYS or any(
-        permissions.column_decision(operation, table, column) != ALWAYS for column in columns
-    )
-
-
 def allowed_statement(permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]) -> Statement:
     """Return whether the operation is allowed on the record after the write, and on each of these columns."""
     builder = StatementBuilder()
     alias = TableAlias(builder, table)
-    outputs = [_condition_sql(builder, permissions.record_decision(operation, table), alias)]
-    outputs += [
-        _condition_sql(builder, permissions.column_decision(operation, table, column), alias) for column in columns
-    ]
+    decisions = permissions.decisions(operation, table, columns)
+    outputs = [_condition_sql(builder, decision, alias) for decision in decisions]
     where = f"{alias.sys_id()} = {builder.input('sys_id', 'varchar')}"
     return Statement(f"SELECT {', '.join(outputs)} FROM {alias.from_sql()} WHERE {where}", builder.parameters)
 

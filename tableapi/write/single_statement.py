@@ -16,7 +16,6 @@ from django.db import IntegrityError, connection, transaction
 from system.errors import BadRequest, InvalidInput
 from system.records import acting_user
 from tableapi.access.caller_view import CallerView
-from tableapi.access.permissions import Permissions
 from tableapi.catalogue.column_type import StorageFormat
 from tableapi.catalogue.definitions import CREATE, READ, WRITE, Column, Table
 from tableapi.database import statement_runner
@@ -30,6 +29,9 @@ from . import designed_records, payload, permission_queries, set_on_change
 from .write_request import WriteRequest, WriteResult
 
 Values = Mapping[Column, Any]
+Columns = tuple[Column, ...]
+# The SQL of the values to write.
+NewValues = Mapping[Column, str]
 NO_STATEMENT = "no such statement"
 
 
@@ -66,7 +68,7 @@ def supports_single_statement(table: Table) -> bool:
     return not table.is_system and len(table.family) == len(table.lineage) == 1
 
 
-def sorted_by_name(columns: Iterable[Column]) -> tuple[Column, ...]:
+def sorted_by_name(columns: Iterable[Column]) -> Columns:
     """Sort columns, so that any order in the body has the same statement."""
     return tuple(sorted(columns, key=lambda column: column.name))
 
@@ -115,22 +117,17 @@ def _run(
 
 
 def _statement(
-    change: WriteRequest,
-    operation: str,
-    columns: tuple[Column, ...],
-    reference_columns: tuple[Column, ...],
-    sent_columns: tuple[Column, ...],
+    change: WriteRequest, operation: str, columns: Columns, reference_columns: Columns, sent_columns: Columns
 ) -> Statement | None:
     """Return None if rules or the response need other records, which would be read as before the write."""
-    view, table = change.context.view, change.table
     builder = StatementBuilder()
-    conditions = write_conditions(builder, view, reference_columns)
+    conditions = write_conditions(builder, change.context.view, reference_columns)
     if conditions is None:
         return None
     new = {column: builder.input(f"v{number}", column.column_type.sql_type) for number, column in enumerate(columns)}
     write = insert_parts if operation == CREATE else _update_parts
-    parts = write(builder, view.permissions, table, new, sent_columns, conditions)
-    plan, _ = pipeline.compile_record(change.context, table, change.output)
+    parts = write(builder, change, new, sent_columns, conditions)
+    plan, _ = pipeline.compile_record(change.context, change.table, change.output)
     select_sql = select.written_record_sql(builder, plan, pipeline.style_of(change.output))
     if parts is None or select_sql is None:
         return None
@@ -153,14 +150,14 @@ def write_conditions(builder: StatementBuilder, view: CallerView, references: It
 
 def insert_parts(
     builder: StatementBuilder,
-    permissions: Permissions,
-    table: Table,
-    new: Mapping[Column, str],
-    sent_columns: tuple[Column, ...],
+    change: WriteRequest,
+    new: NewValues,
+    sent_columns: Columns,
     conditions: list[str],
     rows: str = "",
 ) -> str | None:
     """Return the CTEs `written` and `change`. `rows` names another CTE whose columns `new` refers to, if any."""
+    table, permissions = change.table, change.context.view.permissions
     user = builder.input("user", "varchar")
     row = {column.database_name: value for column, value in new.items()}
     row |= {"sys_created_by": user, "sys_updated_by": user, "sys_db_table_id": literal(table.id)}
@@ -172,22 +169,21 @@ def insert_parts(
         for column in table.columns.values()
         if not column.is_sys and column.database_name not in generated_columns
     }
-    decisions = [permissions.record_decision(READ, table), permissions.record_decision(CREATE, table)]
-    decisions += [permissions.column_decision(CREATE, table, column) for column in sent_columns]
+    decisions = [permissions.record_decision(READ, table), *permissions.decisions(CREATE, table, sent_columns)]
     rules = permission_queries.rule_conditions(builder, decisions, permission_queries.WrittenRecord(table, empty | row))
     if rules is None:
         return None
     where = " AND ".join([*conditions, *rules])
     insert = _insert_sql(table, columns, values, number, where, rows)
     logged_columns = dict.fromkeys([*new, *designed_records.generated_columns(table)])
-    change = change_rows.change_sql(
+    change_insert = change_rows.change_sql(
         "create",
         record="written",
         user="written.sys_created_by",
         new=change_rows.values_sql(logged_columns, lambda _, name: f"written.{quote(name)}"),
         source="written",
     )
-    return f"written AS ({insert}), change AS ({change})"
+    return f"written AS ({insert}), change AS ({change_insert})"
 
 
 def _insert_sql(table: Table, columns: list[str], values: list[str], number: str, where: str, rows: str) -> str:
@@ -204,13 +200,9 @@ def _insert_sql(table: Table, columns: list[str], values: list[str], number: str
 
 
 def _update_parts(
-    builder: StatementBuilder,
-    permissions: Permissions,
-    table: Table,
-    new: Mapping[Column, str],
-    sent_columns: tuple[Column, ...],
-    conditions: list[str],
+    builder: StatementBuilder, change: WriteRequest, new: NewValues, sent_columns: Columns, conditions: list[str]
 ) -> str | None:
+    table, permissions = change.table, change.context.view.permissions
     record = TableAlias(builder, table)
     (alias,) = record.row_aliases()
     set_columns = {
@@ -224,8 +216,7 @@ def _update_parts(
         for column in table.columns.values()
         if column.name not in ("sys_version", "sys_updated_at")
     }
-    decisions = [permissions.record_decision(READ, table), permissions.record_decision(WRITE, table)]
-    decisions += [permissions.column_decision(WRITE, table, column) for column in sent_columns]
+    decisions = [permissions.record_decision(READ, table), *permissions.decisions(WRITE, table, sent_columns)]
     readable_decisions = [permissions.column_decision(READ, table, column) for column in sent_columns]
     before = _before_sql(builder, [*decisions, *readable_decisions], table, new, conditions, set_columns)
     after_write = permission_queries.rule_conditions(
@@ -240,7 +231,7 @@ def _update_parts(
     ]
     where = " AND ".join([f"{record.sys_id()} = before.sys_id", *after_write])
     update = f"UPDATE {record.from_sql()} SET {', '.join(assignments)} FROM before WHERE {where} RETURNING {alias}.*"
-    change = change_rows.change_sql(
+    change_insert = change_rows.change_sql(
         "update",
         record="written",
         user="written.sys_updated_by",
@@ -248,14 +239,14 @@ def _update_parts(
         new=_logged_sql("written", [*new, *set_columns]),
         source="written, before",
     )
-    return f"before AS ({before}), written AS ({update}), change AS ({change})"
+    return f"before AS ({before}), written AS ({update}), change AS ({change_insert})"
 
 
 def _before_sql(
     builder: StatementBuilder,
     decisions: list[Decision],
     table: Table,
-    new: Mapping[Column, str],
+    new: NewValues,
     conditions: list[str],
     set_columns: Iterable[Column],
 ) -> str | None:
