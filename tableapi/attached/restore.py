@@ -42,9 +42,8 @@ def restore(catalogue: Catalogue, caller: Caller, deletion_id: str) -> dict[str,
         # If the record was restored and deleted again, they belong to the latest entry.
         deletions = DeletionLogEntry.objects.filter(pk__gte=entry.pk, table=entry.table, record_id=entry.record_id)
         for model in (Comment, Attachment):
-            model.objects.filter(deletion_id__in=deletions.values("pk"), record_id=entry.record_id).update(
-                deletion_id=None
-            )
+            kept_rows = model.objects.filter(deletion_id__in=deletions.values("pk"), record_id=entry.record_id)
+            kept_rows.update(deletion_id=None)
     return {
         "sys_id": entry.record_id,
         "table": table.name,

@@ -44,10 +44,6 @@ class RecordToWrite:
     visible_id: str | None = None
 
 
-# Writes one record and returns the id that the response shows.
-RecordWriteFunction = Callable[[WriteRequest, RecordToWrite], str | None]
-
-
 def create_records(change: WriteRequest, bulk: BulkRequest) -> list[RecordOutcome]:
     writer = _RecordWriter(_with_minimal_output(change), bulk.continues_on_error, _create, CREATED)
     if not bulk.is_time_limited:
@@ -107,7 +103,8 @@ class _RecordWriter:
 
     change: WriteRequest
     continues_on_error: bool
-    write_record: RecordWriteFunction
+    # Writes one record and returns the id that the response shows.
+    write_record: Callable[[WriteRequest, RecordToWrite], str | None]
     status: int
     outcomes: list[RecordOutcome] = field(default_factory=list)
     deadline: float = field(default_factory=lambda: time.monotonic() + MAX_BULK_S)

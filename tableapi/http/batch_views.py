@@ -72,18 +72,6 @@ class Batch(NamedTuple):
     caller: Caller
     meta: Mapping[str, Any]
 
-    @classmethod
-    def of(cls, request: Request) -> "Batch":
-        batch_request = django_request(request)
-        meta = {name: batch_request.META[name] for name in SHARED_META if name in batch_request.META}
-        return cls(batch_request, request.user, caller_of(request), meta)
-
-
-class InnerResponse(NamedTuple):
-    id: Any
-    response: HttpResponse
-    has_body: bool = True
-
 
 class BatchView(JsonView):
     http_method_names = ["post"]
@@ -91,27 +79,23 @@ class BatchView(JsonView):
     def post(self, request: Request) -> HttpResponse:
         items, is_atomic = _parse_batch(request)
         responses = _run_atomic(request, items) if is_atomic else list(_run_each(request, items, is_atomic=False))
-        body = b",".join(map(_response_json, responses))
+        body = b",".join(map(_response_json, items, responses))
         return HttpResponse(b'{"status":"OK","data":[' + body + b"]}", content_type="application/json")
 
 
-def _run_atomic(request: Request, items: list[Any]) -> list[InnerResponse]:
+def _run_atomic(request: Request, items: list[Any]) -> list[HttpResponse]:
     """Roll everything back at the first failure; only the failed request then has its own result."""
     with transaction.atomic():
         responses = list(_run_each(request, items, is_atomic=True))
-        failure = next((result for result in responses if result.response.status_code >= 400), None)
+        failure = next((response for response in responses if response.status_code >= 400), None)
         if failure is None:
             return responses
         transaction.set_rollback(True)
-    if QueryTooSlow.code.encode() in failure.response.content:
+    if QueryTooSlow.code.encode() in failure.content:
         user: Any = request.user
         user.count_slow_statement()  # the count by the failed request was rolled back
-    return [failure if number == len(responses) - 1 else InnerResponse(_id_of(item), error_response(FailedDependency()))
-            for number, item in enumerate(items)]  # fmt: skip
-
-
-def _id_of(item: Any) -> Any:
-    return item.get("id") if isinstance(item, dict) else None
+    failed_number = len(responses) - 1
+    return [failure if number == failed_number else error_response(FailedDependency()) for number in range(len(items))]
 
 
 def _parse_batch(request: Request) -> tuple[list[Any], bool]:
@@ -126,18 +110,19 @@ def _parse_batch(request: Request) -> tuple[list[Any], bool]:
     return body["requests"], is_atomic
 
 
-def _run_each(request: Request, items: list[Any], is_atomic: bool) -> Iterator[InnerResponse]:
+def _run_each(request: Request, items: list[Any], is_atomic: bool) -> Iterator[HttpResponse]:
     """Run the requests in order. Stops at the first failure if the batch is atomic."""
     size, deadline = 0, time.monotonic() + MAX_BATCH_S
-    batch = Batch.of(request)
+    http_request = django_request(request)
+    meta = {name: http_request.META[name] for name in SHARED_META if name in http_request.META}
+    batch = Batch(http_request, request.user, caller_of(request), meta)
     for run, run_items in _runs(items):
         batch = batch._replace(caller=replace(batch.caller, run=run))
         for item in run_items:
             is_over_limit = size > MAX_BATCH_RESPONSE_BYTES or time.monotonic() > deadline
             response = _run_request(batch, item, is_atomic, is_over_limit)
             size += len(response.content)
-            has_body = not isinstance(item, dict) or item.get("method") != "HEAD"
-            yield InnerResponse(_id_of(item), response, has_body)
+            yield response
             if is_atomic and response.status_code >= 400:
                 return
 
@@ -223,14 +208,12 @@ def _inner_request(batch: Batch, item: Any) -> InnerRequest:
     return inner
 
 
-def _response_json(result: InnerResponse) -> bytes:
-    response = result.response
+def _response_json(item: Any, response: HttpResponse) -> bytes:
+    method, item_id = (item.get("method"), item.get("id")) if isinstance(item, dict) else (None, None)
     head = {
-        "id": result.id,
+        "id": item_id,
         "status": response.status_code,
         "headers": {name: response[name] for name in RETURNED_HEADERS if name in response},
     }
-    return b'%s,"body":%s}' % (
-        json.dumps(head, ensure_ascii=False).encode()[:-1],
-        (result.has_body and response.content) or b"null",
-    )
+    body = (method != "HEAD" and response.content) or b"null"
+    return b'%s,"body":%s}' % (json.dumps(head, ensure_ascii=False).encode()[:-1], body)

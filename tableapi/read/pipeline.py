@@ -17,7 +17,7 @@ from tableapi.query.parameters import ListRequest, OutputOptions, RawParameters,
 from tableapi.query.read_plan import ReadPlan
 from tableapi.sql import select
 from tableapi.sql.output_fields import OutputStyle
-from tableapi.sql.select import Page, Statement
+from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementInputs
 
 from . import replica
@@ -48,9 +48,16 @@ def fetch_list(context: ReadContext, table_name: str, request: ListRequest) -> L
     if not context.view.can_read(table):
         statement_runner.check_version(context.inputs())  # no statement runs here that would report newer rules
         return ListResult([], total=0 if request.count else None)
-    plan = _plan_list(context, table, request)
+    output, shape = request.output, request.query.shape
+    plan = context.view.cached(
+        ("plan", table.name, output, shape),
+        lambda: read_plan.plan_read(context.view, table, query=shape.query, fields=output.fields, view=output.view),
+    )
     start = page_start(request, table, context.caller.user_id)
-    statement = _compile_list(context, plan, request, start.page(request.limit))
+    page, style = start.page(request.limit), style_of(output)
+    statement = context.view.cached(
+        ("list", table.name, output, shape, style, page), lambda: select.page_statement(plan, style, page)
+    )
     inputs = context.inputs(request.query.conditions, **start.values())
 
     def run(database: str) -> ListResult:
@@ -118,20 +125,6 @@ def compile_record(
 
 def record_result(version: bytes | None, body: bytes, plan: ReadPlan) -> RecordResult:
     return RecordResult(body, None if version is None else int(version), plan.ignored)
-
-
-def _plan_list(context: ReadContext, table: Table, request: ListRequest) -> ReadPlan:
-    output, shape = request.output, request.query.shape
-    return context.view.cached(
-        ("plan", table.name, output, shape),
-        lambda: read_plan.plan_read(context.view, table, query=shape.query, fields=output.fields, view=output.view),
-    )
-
-
-def _compile_list(context: ReadContext, plan: ReadPlan, request: ListRequest, page: Page) -> Statement:
-    style = style_of(request.output)
-    key = ("list", plan.table.name, request.output, request.query.shape, style, page)
-    return context.view.cached(key, lambda: select.page_statement(plan, style, page))
 
 
 def style_of(output: OutputOptions) -> OutputStyle:
