@@ -12,8 +12,8 @@ from system import properties
 from system.http import uploads
 from system.models import DeletionLogEntry
 from system.property_definitions import ATTACHMENT_TYPES
-from tableapi.models import Attachment, AttachmentPiece, Table
-from tests.tableapi.world import api, data_of, error_of, field, record, rule, table
+from tableapi.models import Attachment, AttachmentPiece
+from tests.tableapi.world import api, data_of, device_of_technicians, error_of, field, record, rule, table
 
 pytestmark = pytest.mark.django_db
 PNG_FILE = b"\x89PNG\r\n\x1a\n" + b"x" * 100
@@ -21,16 +21,8 @@ LARGE_FILE = bytes(range(256)) * 10_000
 
 
 @pytest.fixture
-def device() -> Table:
-    device = table("device")
-    field("device", "name")
-    rule("read", "device")
-    rule("write", "device", roles=["itil"])
-    return device
-
-
-@pytest.fixture
-def lamp(device: Table) -> str:
+def lamp(db: Any) -> str:
+    device_of_technicians()
     return record("device", name="Lamp")
 
 

@@ -210,6 +210,15 @@ def rule(
     return rule
 
 
+def device_of_technicians() -> Table:
+    """A table whose records everybody may read, and only users with the role `itil` may change."""
+    device = table("device")
+    field("device", "name")
+    rule("read", "device")
+    rule("write", "device", roles=["itil"])
+    return device
+
+
 def open_table(table: str | Table) -> None:
     for operation in ("create", "read", "write", "delete"):
         rule(operation, table)

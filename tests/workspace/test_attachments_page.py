@@ -10,19 +10,15 @@ from django.test import Client, override_settings
 from accounts.models import User
 from tableapi.models import Attachment, Rule, Table
 from tests.support.users import signed_in_client
-from tests.tableapi.world import api, field, grant, record, rule, table
+from tests.tableapi.world import api, device_of_technicians, grant, record, rule
 
 pytestmark = pytest.mark.django_db
 PNG_FILE = b"\x89PNG\r\n\x1a\n" + b"x" * 100
 
 
 @pytest.fixture
-def device() -> Table:
-    device = table("device")
-    field("device", "name")
-    rule("read", "device")
-    rule("write", "device", roles=["itil"])
-    return device
+def device(db: Any) -> Table:
+    return device_of_technicians()
 
 
 @pytest.fixture
