@@ -1,6 +1,7 @@
 """The pages of imports: a file is checked first, then imported, and a finished import can be undone."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -17,6 +18,7 @@ from tableapi.imports import jobs, options
 from tableapi.imports.options import ImportOptions
 from tableapi.query.expressions import NEVER
 from tableapi.read.context import ReadContext
+from tableapi.read.entry_pages import format_time
 from workspace.forms.display import column_label
 from workspace.pages.base import WorkspacePage
 
@@ -102,8 +104,11 @@ class ImportPage(WorkspacePage):
         jobs.process_now(jobs.run_again(self.caller, table, sys_id, import_options))
 
     def _show(self, table: str, sys_id: str, error: ServiceError | None = None) -> HttpResponse:
-        entry = _described(jobs.entry(jobs.find(self.caller, table, sys_id), MAX_SHOWN_ERRORS))
+        job = jobs.find(self.caller, table, sys_id)
+        entry = _described(jobs.entry(job, MAX_SHOWN_ERRORS))
         context = self.read(table, _table_context) | {"entry": entry, "error": error}
+        # A query names whole seconds, and the last record can be later than the second in which the import ended.
+        context["end"] = job.finished_at and format_time(job.finished_at + timedelta(seconds=1))
         context["line_errors"] = [
             item | {"line": line["line"], "label": context["labels"].get(item.get("field"), item.get("field"))}
             for line in entry["line_errors"]
