@@ -1,4 +1,4 @@
-"""Protects privileged accounts, and keeps at least one active user with the role admin.
+"""Protects privileged accounts, and creates and keeps at least one active user with the role admin.
 
 Protected roles are those that no sign-in may grant; an account that holds one is privileged. Only the system itself and
 administrators may change how a user signs in to one.

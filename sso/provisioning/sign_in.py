@@ -125,8 +125,9 @@ class AccountProvisioning:
         if not user.active:
             raise SignInRefused(Refusal.USER_INACTIVE, f"The account {user.login} is not active.")
         role_change, notes = RoleChange(), self.profile.notes
-        is_updated = is_new or self.setting.update_data_when_login
-        if is_updated and not is_new:
+        updates_data = self.setting.update_data_when_login
+        is_updated = is_new or updates_data
+        if updates_data and not is_new:
             notes += tuple(account_changes.update_account(user, self._verified_values()))
         if is_updated and self.profile.custom_values:
             notes += tuple(custom_columns.save(user, self.profile.custom_values))

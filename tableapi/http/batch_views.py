@@ -215,5 +215,6 @@ def _response_json(item: Any, response: HttpResponse) -> bytes:
         "status": response.status_code,
         "headers": {name: response[name] for name in RETURNED_HEADERS if name in response},
     }
-    body = (method != "HEAD" and response.content) or b"null"
+    has_body = method != "HEAD" or response.status_code == FailedDependency.status
+    body = (has_body and response.content) or b"null"
     return b'%s,"body":%s}' % (json.dumps(head, ensure_ascii=False).encode()[:-1], body)

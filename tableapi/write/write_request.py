@@ -1,4 +1,5 @@
-"""Opens a table for a caller and writes to it: the only way to write, for endpoints and pages."""
+"""A write to a table that was opened for a caller, with its input and result: the only way to write, for endpoints and
+pages."""
 
 from collections.abc import Callable
 from contextlib import nullcontext

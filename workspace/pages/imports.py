@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.utils.datastructures import MultiValueDict
 from django.utils.decorators import method_decorator
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
@@ -67,10 +67,10 @@ class NewImportPage(WorkspacePage):
         return redirect("import", table, job.pk)
 
     def _show(self, table: str, error: ServiceError | None = None) -> HttpResponse:
-        context = self.read(table, _table_context) | {"error": error, "values": self.request.POST}
+        context = self.read(table, _table_context) | {"values": self.request.POST}
         context["imports"] = [_described(jobs.entry(job)) for job in jobs.recent(self.caller, table)]
         context["limit"] = settings.IMPORT_LIMIT
-        return render(self.request, "workspace/import_new.html", context, status=error.status if error else 200)
+        return self.render("import_new", context, error)
 
 
 class ImportPage(WorkspacePage):
@@ -106,7 +106,7 @@ class ImportPage(WorkspacePage):
     def _show(self, table: str, sys_id: str, error: ServiceError | None = None) -> HttpResponse:
         job = jobs.find(self.caller, table, sys_id)
         entry = _described(jobs.entry(job, MAX_SHOWN_ERRORS))
-        context = self.read(table, _table_context) | {"entry": entry, "error": error}
+        context = self.read(table, _table_context) | {"entry": entry}
         # A query names whole seconds, and the last record can be later than the second in which the import ended.
         context["end"] = job.finished_at and format_time(job.finished_at + timedelta(seconds=1))
         context["line_errors"] = [
@@ -114,8 +114,7 @@ class ImportPage(WorkspacePage):
             for line in entry["line_errors"]
             for item in line["errors"]
         ]
-        template = "import_state" if "HX-Request" in self.request.headers else "import"
-        return render(self.request, f"workspace/{template}.html", context, status=error.status if error else 200)
+        return self.render("import_state" if "HX-Request" in self.request.headers else "import", context, error)
 
 
 def _options(form: QueryDict, **values: str) -> ImportOptions:

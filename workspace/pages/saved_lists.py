@@ -2,7 +2,7 @@
 
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 
 from accounts import roles
 from system.errors import Conflict, InvalidInput, NotFound, ServiceError
@@ -82,6 +82,5 @@ class SavedListPage(TablePage):
             "roles": saved_lists.shareable_roles(self.user()) if is_own else {},
             "chosen_roles": self.request.POST.getlist("roles") if error else saved.roles if saved else [],
             "has_changes": saved is not None and current != (saved.query, saved.columns),
-            "error": error,
         }
-        return render(self.request, "workspace/saved_list.html", values, status=error.status if error else 200)
+        return self.render("saved_list", values, error)

@@ -4,6 +4,7 @@
   const MAX_ACTIVE_UPLOADS = 2; // the server reads few bodies at a time
   const STATE_TEXTS = { ready: "ready", empty: "no text found", failed: "could not be read" };
   const PERMANENT_ERROR_STATUSES = [413, 415]; // too large, or an unsupported type: a retry would fail again
+  const FINAL_TEXTS = ["already exists", "uploaded"];
   const STATUS_INTERVAL_MS = 2000;
   const EMPTY_FILE_CODE = "empty_file"; // a permanent error too
   const UPLOAD_FAILED_TEXT = "Upload failed. Try again. If the file has changed in the meantime, choose it again.";
@@ -44,6 +45,7 @@
       this.bulkButtons = document.getElementById("failed-uploads");
       this.pendingUploads = [];
       this.activeUploads = new Set();
+      this.followedUploads = [];
       for (const name of ["upload-retry", "upload-remove"]) {
         this.bulkButtons.querySelector(`.${name}`).onclick = () => this.clickAll(name);
       }
@@ -136,12 +138,10 @@
     showResult(upload, request) {
       const result = parseBody(request);
       if (request.status >= 200 && request.status < 300) {
-        upload.row.querySelector("progress").hidden = result.duplicate;
+        upload.docId = result.doc_id;
         this.showState(upload, result.duplicate ? "already exists" : result.document_status);
-        if (!result.duplicate) {
-          this.reportSameName(upload, result.doc_id);
-          this.follow(upload, result);
-        }
+        if (!result.duplicate) this.reportSameName(upload);
+        if (!result.duplicate) this.follow(upload);
         upload.row.classList.add("is-done");
       } else {
         const messages = (result.errors ?? []).map((error) => error.message);
@@ -154,35 +154,42 @@
       htmx.trigger(document.body, "uploaded");
     }
 
-    // Shows how processing ended, because the list of documents may be filtered or show another page.
-    async follow(upload, { doc_id, document_status: state }) {
-      const url = `${this.form.action.split("?")[0]}?${new URLSearchParams({ doc_id })}`;
-      while (!STATE_TEXTS[state] && upload.row.isConnected) {
-        await new Promise((resolve) => setTimeout(resolve, STATUS_INTERVAL_MS));
-        const response = document.hidden ? null : await fetch(url).catch(() => null);
-        if (!response?.ok) continue;
-        const [found] = await response.json();
-        if (!found) return; // deleted in the meantime
-        state = found.document_status;
-        if (state === "failed") this.showFailure(upload, found.error || STATE_TEXTS.failed, false);
-        else this.showState(upload, state);
+    // Shows how processing ended, because the list of documents may be filtered or show another page. Documents are
+    // processed in their order, so only the first of them is asked for until it is finished.
+    async follow(upload) {
+      if (this.followedUploads.push(upload) > 1) return; // the loop below is running
+      while (this.followedUploads.length) {
+        if (await this.checkState(this.followedUploads[0])) this.followedUploads.shift();
+        else await new Promise((resolve) => setTimeout(resolve, STATUS_INTERVAL_MS));
       }
+    }
+
+    // Returns whether processing has ended, or nothing more will be known.
+    async checkState(upload) {
+      if (document.hidden) return false;
+      const url = `${this.form.action.split("?")[0]}?${new URLSearchParams({ doc_id: upload.docId })}`;
+      const response = upload.row.isConnected ? await fetch(url).catch(() => ({ status: 503 })) : { status: 404 };
+      if (response.status === 429 || response.status >= 500) return false;
+      const [found] = response.ok ? await response.json().catch(() => []) : [];
+      const state = found?.document_status;
+      if (state === "failed") this.showFailure(upload, found.error || STATE_TEXTS.failed, false);
+      else this.showState(upload, found ? state : "uploaded"); // deleted in the meantime, or signed out
+      return !found || state in STATE_TEXTS;
     }
 
     showState(upload, state) {
       upload.state = state;
-      const isFinal = Boolean(STATE_TEXTS[state]);
+      const text = STATE_TEXTS[state] ?? (FINAL_TEXTS.includes(state) ? state : "uploaded, processing…");
       const progressBar = upload.row.querySelector("progress");
       progressBar.removeAttribute("value"); // it moves until the file is processed
-      progressBar.hidden ||= isFinal;
-      const text = isFinal ? STATE_TEXTS[state] : state === "already exists" ? state : "uploaded, processing…";
+      progressBar.hidden ||= text === state || state in STATE_TEXTS;
       this.setText(upload, upload.hasSameName ? `${text}. Another document has the same name.` : text, false);
     }
 
     // A search finds both documents, and the older one may be the better match.
-    async reportSameName(upload, docId) {
+    async reportSameName(upload) {
       const documents = (await this.findDocuments(upload)) ?? [];
-      upload.hasSameName = documents.some((candidate) => candidate.doc_id !== docId);
+      upload.hasSameName = documents.some((candidate) => candidate.doc_id !== upload.docId);
       if (upload.hasSameName && !upload.row.classList.contains("is-failed")) this.showState(upload, upload.state);
     }
 
