@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from urllib.parse import urlencode
 
 from django.urls import reverse
@@ -43,7 +44,11 @@ class ListState:
         values = {name: value for name, value in self.parameters.items() if name not in POSITION_PARAMETERS}
         return ListState(self.table, {name: value for name, value in {**values, **changes}.items() if value})
 
-    @property
+    @cached_property
+    def start(self) -> "ListState":
+        return self.first_page()
+
+    @cached_property
     def encoded(self) -> str:
         return urlencode(self.parameters)
 

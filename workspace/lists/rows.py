@@ -73,7 +73,7 @@ class RowFormatter:
             (column, '<td class="number">' if column.is_number else "<td>", _is_plain(column), self._target_url(column))
             for column in columns
         ]
-        self.escaped = cache(escape)  # many cells of a page have equal texts
+        self.escaped_line = cache(lambda text: escape(one_line(text)))  # many cells of a page have equal texts
 
     def _target_url(self, column: ListColumn) -> str:
         target = self.view.table(column.column.reference or "") if column.column.column_type.is_reference else None
@@ -81,7 +81,7 @@ class RowFormatter:
 
     def row(self, record: Mapping[str, Any], *, can_select: bool) -> str:
         template, values, name = self._cells(record)
-        sys_id = self.escaped(id_of(record))
+        sys_id = self.escaped_line(id_of(record))
         if can_select:
             template, values = SELECT_CELL + template, [sys_id, name or sys_id, *values]
         return format_html(f'<tr data-id="{{}}">{template}</tr>\n', sys_id, *values)
@@ -99,14 +99,14 @@ class RowFormatter:
             text = field["display_value"] if is_plain and field else None
             if not isinstance(text, str):
                 text = display_text(column.column, field, self.zone)
-            text = self.escaped(one_line(text))
+            text = self.escaped_line(text)
             if column.path == self.link_path and "sys_id" in record:
                 name = text = text or EMPTY_LABEL
                 template += f'{start}<a href="{self.record_url(record, "{}")}">{{}}</a></td>'
-                values.append(self.escaped(id_of(record)))
+                values.append(self.escaped_line(id_of(record)))
             elif target_url and text and field:
                 template += f'{start}<a href="{target_url}{{}}/">{{}}</a></td>'
-                values.append(self.escaped(field["value"]))
+                values.append(self.escaped_line(field["value"]))
             else:
                 template += f"{start}{{}}</td>"
             values.append(text)
