@@ -89,7 +89,10 @@ class Rule(CatalogueRecord):
     @property
     def subject(self) -> str:
         """The subject of the rule, such as `read task.state`."""
-        table = self.table.name if self.table else "any table"
+        try:
+            table = self.table.name if self.table else "any table"
+        except Table.DoesNotExist:  # the rule is deleted after its table
+            table = "(deleted table)"
         return f"{self.operation} {table}{'.' if self.column_name else ''}{self.column_name}"
 
     def __str__(self) -> str:

@@ -224,3 +224,10 @@ def test_delete_ignores_parameters(device: Table, bob: User):
 def test_body_is_ignored(device: Table, bob: User):
     lamp = record("device", name="Lamp")
     assert api(bob).send("DELETE", f"device/{lamp}", "[nonsense", {"Content-Type": "text/plain"}).status_code == 200
+
+
+def test_table_without_own_columns_is_deleted_with_its_rules(device: Table, alice: User):
+    lamp = table("lamp", parent="device")
+    rule("read", "lamp", "name")
+    assert api(alice).delete(f"sys_db_table/{lamp.pk}").status_code == 200
+    assert "read (deleted table).name" in list(DeletionLogEntry.objects.values_list("display_value", flat=True))
