@@ -10,7 +10,6 @@ from typing import Any
 import structlog
 from django.db import DatabaseError, InterfaceError, connections, transaction
 from django.db.models import DateTimeField, F, Func
-from django.db.models.functions import Now
 
 from accounts.models import User, time_zones
 from accounts.roles import ADMIN
@@ -111,7 +110,7 @@ def _save(job: Import, *names: str, **columns: Any) -> None:
 
 
 def _finish(job: Import, state: str, *names: str, **columns: Any) -> None:
-    _save(job, *names, state=state, finished_at=Now(), **columns)
+    _save(job, *names, state=state, finished_at=CLOCK, **columns)
 
 
 @contextmanager

@@ -166,6 +166,7 @@ def test_only_administrators_can_keep_ids(as_bob: Client, as_alice: Client):
     assert query_rows("SELECT sys_id FROM records.part") == [("old1",)]
 
 
+@pytest.mark.django_db(transaction=True)  # records get the time at which their transaction began
 def test_link_leads_to_the_imported_records(as_bob: Client):
     open_table("part")
     record("part", name="Older")
