@@ -54,14 +54,15 @@ def _convert(column: Column, cell: str, format: CellFormat) -> Any:
         return BOOLEANS.get(cell.casefold(), cell)
     if column_type.name in ("integer", "decimal", "percent"):
         return _read_number(parse_display_value(column, cell), format.decimal)
-    with suppress(ValueError, RecursionError, OverflowError):  # also for the first and last day of the calendar
+    if not (column_type.is_json or column_type.name in ("date", "datetime")):
+        return parse_display_value(column, cell)
+    with suppress(ValueError, RecursionError, OverflowError):  # the last for the first and last day of the calendar
         if column_type.is_json:
             return json.loads(cell)
+        moment = _read_moment(cell, format)
         if column_type.name == "date":
-            return _read_moment(cell, format).date().isoformat()
-        if column_type.name == "datetime":
-            return _read_moment(cell, format).astimezone(UTC).replace(tzinfo=None).isoformat(" ")
-        return parse_display_value(column, cell)
+            return moment.date().isoformat()
+        return moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
     return cell
 
 

@@ -2,10 +2,12 @@
 "use strict";
 {
   const MAX_ACTIVE_UPLOADS = 2; // the server reads few bodies at a time
-  const STATE_TEXTS = { ready: "ready", empty: "no text found", failed: "could not be read" };
-  const PERMANENT_ERROR_STATUSES = [413, 415]; // too large, or an unsupported type: a retry would fail again
-  const FINAL_TEXTS = ["already exists", "uploaded"];
   const STATUS_INTERVAL_MS = 2000;
+  // The states after which nothing more happens. An unknown one: the document was deleted, or the person signed out.
+  const STATE_TEXTS = {
+    ready: "ready", empty: "no text found", failed: "could not be read", duplicate: "already exists", unknown: "uploaded",
+  };
+  const PERMANENT_ERROR_STATUSES = [413, 415]; // too large, or an unsupported type: a retry would fail again
   const EMPTY_FILE_CODE = "empty_file"; // a permanent error too
   const UPLOAD_FAILED_TEXT = "Upload failed. Try again. If the file has changed in the meantime, choose it again.";
   const AMBIGUOUS_NAME_TEXT = "Several documents have this name. Delete all but the one that you want to replace, then try again.";
@@ -139,9 +141,11 @@
       const result = parseBody(request);
       if (request.status >= 200 && request.status < 300) {
         upload.docId = result.doc_id;
-        this.showState(upload, result.duplicate ? "already exists" : result.document_status);
-        if (!result.duplicate) this.reportSameName(upload);
-        if (!result.duplicate) this.follow(upload);
+        this.showState(upload, result.duplicate ? "duplicate" : result.document_status);
+        if (!result.duplicate) {
+          this.reportSameName(upload);
+          this.follow(upload);
+        }
         upload.row.classList.add("is-done");
       } else {
         const messages = (result.errors ?? []).map((error) => error.message);
@@ -164,25 +168,25 @@
       }
     }
 
-    // Returns whether processing has ended, or nothing more will be known.
+    // Returns whether nothing more will happen.
     async checkState(upload) {
       if (document.hidden) return false;
       const url = `${this.form.action.split("?")[0]}?${new URLSearchParams({ doc_id: upload.docId })}`;
       const response = upload.row.isConnected ? await fetch(url).catch(() => ({ status: 503 })) : { status: 404 };
       if (response.status === 429 || response.status >= 500) return false;
       const [found] = response.ok ? await response.json().catch(() => []) : [];
-      const state = found?.document_status;
+      const state = found?.document_status ?? "unknown";
       if (state === "failed") this.showFailure(upload, found.error || STATE_TEXTS.failed, false);
-      else this.showState(upload, found ? state : "uploaded"); // deleted in the meantime, or signed out
-      return !found || state in STATE_TEXTS;
+      else this.showState(upload, state);
+      return state in STATE_TEXTS;
     }
 
     showState(upload, state) {
       upload.state = state;
-      const text = STATE_TEXTS[state] ?? (FINAL_TEXTS.includes(state) ? state : "uploaded, processing…");
+      const text = STATE_TEXTS[state] ?? "uploaded, processing…";
       const progressBar = upload.row.querySelector("progress");
       progressBar.removeAttribute("value"); // it moves until the file is processed
-      progressBar.hidden ||= text === state || state in STATE_TEXTS;
+      progressBar.hidden ||= state in STATE_TEXTS;
       this.setText(upload, upload.hasSameName ? `${text}. Another document has the same name.` : text, false);
     }
 
