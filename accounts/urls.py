@@ -15,5 +15,6 @@ urlpatterns = [
     path("account/notifications/", pages.ChooseNotificationsView.as_view(), name="account-notifications"),
     path("account/keys/", pages.CreateKeyView.as_view(), name="account-keys"),
     path("account/keys/<slug:sys_id>/revoke/", pages.RevokeKeyView.as_view(), name="account-key-revoke"),
+    path("account/sessions/end-others/", pages.EndOtherSessionsView.as_view(), name="account-sessions-end-others"),
     path("account/sessions/<slug:session_key>/end/", pages.EndSessionView.as_view(), name="account-session-end"),
 ]

@@ -14,10 +14,10 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.text import capfirst
 from unfold.admin import TabularInline
-from unfold.decorators import action
 from unfold.forms import AdminPasswordChangeForm, UserCreationForm
 
 from accounts.admin.roles import LastAdminGuard
+from accounts.admin.user_sessions import SessionsOfUser
 from accounts.models import Company, Group, User, UserGroup, UserRole
 from system.admin_site.history_page import RelatedRecords
 from system.admin_site.name_lists import summarize_names
@@ -124,7 +124,7 @@ class PasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc]  # takes `change` by name only
+class UserAdmin(DjangoUserAdmin, SessionsOfUser, LastAdminGuard):  # type: ignore[type-arg, misc]  # takes `change` by name only
     history_parts = (
         RelatedRecords(UserRole, "user", "Role", "role"),
         RelatedRecords(UserGroup, "user", "Group", "group"),
@@ -140,7 +140,6 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
     autocomplete_fields = ("company",)
     readonly_fields = ("last_login", "password_state")
     inlines = (GrantInline, MembershipInline)
-    actions_submit_line = ("save_and_end_sessions",)
     fieldsets = (
         (None, {"fields": ("login", "password_state", "active")}),
         ("Profile", {"fields": ("first_name", "last_name", "email", "phone", "company", "time_zone", "last_login")}),
@@ -183,11 +182,6 @@ class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc
         url = reverse("admin:auth_user_password_change", args=[obj.pk])
         state, next_step = ("set", "change it") if obj.has_usable_password() else ("not set", "set one")
         return format_html('{} · <a class="sb-link" href="{}">{}</a>', state, url, next_step)
-
-    @action(description="Save and end sessions")  # type: ignore[untyped-decorator]
-    def save_and_end_sessions(self, request: HttpRequest, obj: User) -> None:
-        obj.end_sessions()
-        messages.success(request, f"Ended all sessions of {obj.login} and deleted the keys from API sign-ins.")
 
 
 @admin.register(Group)

@@ -1,5 +1,6 @@
 """The forms of the account pages."""
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -37,17 +38,41 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         names = dict.fromkeys((*time_zones.names(), self.instance.time_zone))
-        self.fields["time_zone"].widget = forms.Select(choices=[(name, name.replace("_", " ")) for name in names])
+        self.fields["time_zone"].widget = forms.Select(choices=_group_by_area(names))
 
 
-class NotificationForm(forms.ModelForm):  # type: ignore[type-arg]
-    reasons = forms.MultipleChoiceField(
-        choices=Reason.choices, required=False, label="Notify me when", widget=forms.CheckboxSelectMultiple
-    )
+def _group_by_area(names: Iterable[str]) -> list[tuple[str, str | list[tuple[str, str]]]]:
+    """Choices of a select, with a group for each continent or ocean.
 
-    class Meta:
-        model = NotificationChoice
-        fields = ("reasons", "by_email")
+    >>> _group_by_area(["UTC", "Asia/Hong_Kong", "Asia/Tokyo"])
+    [('UTC', 'UTC'), ('Asia', [('Asia/Hong_Kong', 'Hong Kong'), ('Asia/Tokyo', 'Tokyo')])]
+    """
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for name in names:
+        area, _, place = name.partition("/")
+        groups.setdefault(area, []).append((name, place.replace("_", " ")))
+    return [(area, places if places[0][1] else area) for area, places in groups.items()]
+
+
+class NotificationForm(forms.Form):
+    """One select per reason: off, in the list, or in the list and by email."""
+
+    OFF, LIST, EMAIL = "off", "list", "email"
+    CHANNELS = ((EMAIL, "In the list and by email"), (LIST, "In the list"), (OFF, "Off"))
+
+    def __init__(self, choice: NotificationChoice, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.choice = choice
+        for reason in Reason:
+            shown_channel = self.EMAIL if reason in choice.email_reasons else self.LIST
+            initial = shown_channel if reason in choice.reasons else self.OFF
+            self.fields[reason] = forms.ChoiceField(choices=self.CHANNELS, label=reason.label, initial=initial)
+
+    def save(self) -> None:
+        channels = self.cleaned_data
+        self.choice.reasons = [reason for reason in Reason.values if channels[reason] != self.OFF]
+        self.choice.email_reasons = [reason for reason in Reason.values if channels[reason] == self.EMAIL]
+        self.choice.save()
 
 
 class KeyForm(forms.Form):

@@ -4,6 +4,7 @@ import posixpath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import authenticate, login, logout, update_session_auth_hash
 from django.contrib.auth.mixins import LoginRequiredMixin
@@ -109,9 +110,10 @@ class AccountPageView(LoginRequiredMixin, View):
             "profile_form": ProfileForm(instance=user),
             "password_form": OwnPasswordForm(user) if user.has_usable_password() else None,
             "key_form": KeyForm(user),
-            "notification_form": NotificationForm(instance=NotificationChoice.of(user)),
+            "notification_form": NotificationForm(NotificationChoice.of(user)),
+            "sends_email": bool(settings.EMAIL_HOST),
             "keys": AccessKey.objects.filter(user=user),
-            "sessions": Session.objects.filter(user=user).order_by("-started_at"),
+            "sessions": Session.of_user(user),
             "own_session_key": stored_session_key(self.request.session),
             "roles": sorted(user.role_names),
             **forms,
@@ -172,7 +174,7 @@ class ChangePasswordView(AccountFormView):
 
 class ChooseNotificationsView(AccountFormView):
     def post(self, request: HttpRequest) -> HttpResponse:
-        form = NotificationForm(request.POST, instance=NotificationChoice.of(self.user()))
+        form = NotificationForm(NotificationChoice.of(self.user()), request.POST)
         if not form.is_valid():
             return self.render_errors("The notification settings were not saved.", notification_form=form)
         form.save()
@@ -213,3 +215,12 @@ class EndSessionView(AccountFormView):
     def post(self, request: HttpRequest, session_key: str) -> HttpResponse:
         Session.objects.filter(user=self.user(), session_key=session_key).delete()
         return self.redirect_with_message("Session ended.")
+
+
+class EndOtherSessionsView(AccountFormView):
+    def post(self, request: HttpRequest) -> HttpResponse:
+        other_sessions = Session.objects.filter(user=self.user()).exclude(
+            session_key=stored_session_key(request.session)
+        )
+        count, _ = other_sessions.delete()
+        return self.redirect_with_message(f"{count} other session{'' if count == 1 else 's'} ended.")

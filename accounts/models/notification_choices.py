@@ -1,4 +1,4 @@
-"""The notification settings of users. A user without a row gets all notifications, in the list and by email."""
+"""The notification settings of users: the reasons that count. A user without a row is notified of all, by email too."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -20,7 +20,8 @@ def all_reasons() -> list[str]:
 class NotificationChoice(models.Model):
     user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True)
     reasons = ArrayField(models.CharField(max_length=10, choices=Reason.choices), default=all_reasons, blank=True)
-    by_email = models.BooleanField("Also send them by email", default=True)
+    # A reason that is only here has no effect, because an email is sent for a notification in the list.
+    email_reasons = ArrayField(models.CharField(max_length=10, choices=Reason.choices), default=all_reasons, blank=True)
 
     class Meta:
         db_table = "accounts_notification_choice"

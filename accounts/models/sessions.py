@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
 from django.contrib.sessions.base_session import AbstractBaseSession
-from django.db import models
+from django.db import DatabaseError, models, transaction
 from django.utils import timezone
 
 ADDRESS_KEY = "signed_in_from"
@@ -17,6 +17,8 @@ BROWSER_KEY = "signed_in_with"
 PROVIDER_SESSION_KEY = "provider_session"
 # For sessions without a user, which anyone can create. Longer than a sign-in attempt lasts.
 ANONYMOUS_LIFETIME = timedelta(minutes=15)
+# How exact the time of the last use is: a session is written at most this often.
+LAST_USE_INTERVAL = timedelta(minutes=5)
 
 # The first match counts, because most browsers also send names that come later in this list.
 BROWSERS = (
@@ -55,6 +57,7 @@ class Session(AbstractBaseSession):
     # The id of the `ProviderSession` of the `sso` app, if the user signed in through a provider.
     provider_session = models.CharField(max_length=32, blank=True, default="", db_index=True)
     started_at = models.DateTimeField(default=timezone.now)
+    last_used_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         db_table = "accounts_session"
@@ -65,6 +68,26 @@ class Session(AbstractBaseSession):
     @property
     def browser_name(self) -> str:
         return describe_user_agent(self.browser)
+
+    @classmethod
+    def of_user(cls, user: Any) -> "models.QuerySet[Session]":
+        """The user's sessions that have not expired, the last used first."""
+        return cls.objects.filter(user=user, expire_date__gt=timezone.now()).order_by("-last_used_at", "-started_at")
+
+    @property
+    def is_in_use(self) -> bool:
+        return timezone.now() - self.last_used_at < LAST_USE_INTERVAL
+
+    def record_use(self) -> None:
+        if self.is_in_use:
+            return
+        now = timezone.now()
+        outdated = Session.objects.filter(pk=self.pk, last_used_at__lt=now - LAST_USE_INTERVAL)
+        try:
+            with transaction.atomic():
+                outdated.update(last_used_at=now)
+        except DatabaseError:  # for example a full disk; the request can do without
+            pass
 
     @classmethod
     def get_session_store_class(cls) -> type[DatabaseStore]:
@@ -80,10 +103,12 @@ class SessionStore(DatabaseStore):
 
     def _get_session_from_db(self) -> Any:
         try:
-            return Session.objects.get(session_key=stored_session_key(self), expire_date__gt=timezone.now())
+            session = Session.objects.get(session_key=stored_session_key(self), expire_date__gt=timezone.now())
         except Session.DoesNotExist:
             self._session_key = None
             return None
+        session.record_use()
+        return session
 
     def exists(self, session_key: str) -> bool:
         return bool(Session.objects.filter(session_key=hash_session_key(session_key)).exists())

@@ -77,8 +77,8 @@ CREATE_NOTIFICATIONS = f"""
         INSERT INTO public.sys_notification
             (user_id, change_id, reason, table_key, record_id, comment_id, created_at, email_at, email_attempts)
         SELECT DISTINCT ON (u.sys_id, d.change_id) u.sys_id, d.change_id, d.reason, d.table_key, d.record_id,
-            d.comment_id, c.at, CASE WHEN %(has_email)s AND coalesce(n.by_email, TRUE) AND u.email <> '' THEN now() END,
-            0
+            d.comment_id, c.at, CASE WHEN %(has_email)s AND u.email <> ''
+                AND (n.email_reasons IS NULL OR d.reason = ANY (n.email_reasons)) THEN now() END, 0
         FROM candidate d JOIN change c ON c.id = d.change_id JOIN public."user" u ON u.sys_id = d.user_id AND u.active
           LEFT JOIN public.accounts_notification_choice n ON n.user_id = u.sys_id
         WHERE u.sys_id IS DISTINCT FROM c.changed_by AND (n.reasons IS NULL OR d.reason = ANY (n.reasons))

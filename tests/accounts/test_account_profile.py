@@ -7,7 +7,13 @@ from accounts.models import User
 from tests.accounts.callers import sign_in
 
 PROFILE = {"first_name": "Bob", "last_name": "Builder", "phone": "+49 1"}
-FORM_PATHS = ["/account/password/", "/account/keys/", "/account/keys/1/revoke/", "/account/sessions/a/end/"]
+FORM_PATHS = [
+    "/account/password/",
+    "/account/keys/",
+    "/account/keys/1/revoke/",
+    "/account/sessions/a/end/",
+    "/account/sessions/end-others/",
+]
 
 
 def test_anonymous_user_is_redirected_to_sign_in(client: Client, db: None):
@@ -56,6 +62,16 @@ def test_other_columns_cannot_be_changed(as_bob: Client, bob: User, field: str):
 
     assert User.objects.values("login", "email", "active", "password", "company", "sys_id").get() == columns_before
     assert not bob.grants.exists()
+
+
+def test_time_zones_are_grouped_and_saved(as_bob: Client, bob: User):
+    page = as_bob.get("/account/").content.decode()
+    assert '<optgroup label="Europe">' in page and '<option value="Europe/Berlin">Berlin</option>' in page
+    assert '<option value="UTC" selected>UTC</option>' in page
+    as_bob.post("/account/", {**PROFILE, "time_zone": "America/Argentina/Buenos_Aires"})
+
+    assert bob.refreshed().time_zone == "America/Argentina/Buenos_Aires"
+    assert "selected>Argentina/Buenos Aires</option>" in as_bob.get("/account/").content.decode()
 
 
 def test_names_are_escaped(as_bob: Client):

@@ -294,13 +294,33 @@ def test_password_similar_to_a_user_attribute_is_refused(as_alice: Client):
     )
 
 
-def test_administrator_can_end_sessions(as_alice: Client, bob: User):
-    browser, key = sign_in("bob"), access_keys.create_login_key(bob)
+def test_administrator_sees_and_ends_one_session(as_alice: Client, bob: User):
+    browser, other_browser = sign_in("bob", REMOTE_ADDR="192.0.2.7"), sign_in("bob", HTTP_USER_AGENT="Phone")
     page = as_alice.get(user_page_path(bob.pk, "change")).content.decode()
-    button = "accounts_user_save_and_end_sessions"
-    assert f'name="{button}"' in page
-    form: dict[str, Any] = {button: "1"}
-    submit_user_form(as_alice, bob, **form)
+    assert "from 192.0.2.7" in page and "Phone" in page and page.count('name="session"') == 2
+    key = Session.objects.get(browser="Phone").session_key
+    as_alice.post(user_page_path(bob.pk, "sessions/end"), {"session": key})
+
+    assert other_browser.get(ME_PATH).status_code == 401
+    assert browser.get(ME_PATH).status_code == 200
+
+
+def test_only_administrators_end_sessions_of_others(
+    as_bob: Client, as_sonja: Client, as_alice: Client, alice: User, bob: User
+):
+    key = Session.objects.get(user=alice).session_key
+    assert as_sonja.post(user_page_path(alice.pk, "sessions/end")).status_code == 403
+    assert as_bob.post(user_page_path(alice.pk, "sessions/end")).status_code == 302
+    assert as_alice.get(user_page_path(bob.pk, "sessions/end")).status_code == 405
+    as_alice.post(user_page_path(bob.pk, "sessions/end"), {"session": key})  # not a session of Bob
+
+    assert as_alice.get(ME_PATH).status_code == as_bob.get(ME_PATH).status_code == 200
+
+
+def test_administrator_can_end_all_sessions(as_alice: Client, bob: User):
+    browser, key = sign_in("bob"), access_keys.create_login_key(bob)
+    assert "End all sessions" in as_alice.get(user_page_path(bob.pk, "change")).content.decode()
+    as_alice.post(user_page_path(bob.pk, "sessions/end"))
 
     assert browser.get(ME_PATH).status_code == 401
     assert get_me(bearer_auth(key)).status_code == 401

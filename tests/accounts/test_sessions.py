@@ -1,11 +1,13 @@
 """Sessions are stored under a hash of their cookie; users can list and end their sessions."""
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test import Client
+from django.utils import timezone
 
 from accounts.models import Session, User
 from accounts.models.sessions import SessionStore, describe_user_agent, hash_session_key
@@ -74,7 +76,7 @@ def test_session_shows_browser_and_system_but_not_the_user_agent(bob: User):
     page = sign_in("bob", HTTP_USER_AGENT=user_agent, REMOTE_ADDR="192.0.2.7").get("/account/").content.decode()
 
     assert "Safari on macOS" in page and "Mozilla" not in page
-    assert re.search(r"from 192\.0\.2\.7, since [\d-]{10} [\d:]{5} UTC", page)
+    assert re.search(r"from 192\.0\.2\.7\s[^,]*used in the last few minutes, signed in [\d-]{10} [\d:]{5} UTC", page)
 
 
 @pytest.mark.parametrize(
@@ -100,6 +102,38 @@ def test_own_session_can_be_ended(bob: User):
 
     assert other_browser.get(ME_PATH).status_code == 401
     assert browser.get(ME_PATH).status_code == 200
+
+
+def test_all_other_sessions_can_be_ended(bob: User, alice: User):
+    browser, other_browsers, browser_of_alice = sign_in("bob"), [sign_in("bob"), sign_in("bob")], sign_in("alice")
+    assert "End all others" in browser.get("/account/").content.decode()
+    page = browser.post("/account/sessions/end-others/", follow=True).content.decode()
+
+    assert "2 other sessions ended." in page and "End all others" not in page
+    assert [other.get(ME_PATH).status_code for other in other_browsers] == [401, 401]
+    assert browser.get(ME_PATH).status_code == browser_of_alice.get(ME_PATH).status_code == 200
+
+
+def test_last_use_is_recorded_once_in_five_minutes(bob: User):
+    browser = sign_in("bob")
+    long_ago = timezone.now() - timedelta(days=2)
+    Session.objects.update(last_used_at=long_ago)
+    browser.get(ME_PATH)
+    recorded_at = Session.objects.get().last_used_at
+    browser.get(ME_PATH)
+
+    assert recorded_at > long_ago and Session.objects.get().last_used_at == recorded_at
+    Session.objects.update(last_used_at=long_ago)
+    assert "last used 2\xa0days ago" in sign_in("bob").get("/account/").content.decode()
+
+
+def test_buttons_that_end_sessions_have_different_names(bob: User):
+    browser = sign_in("bob")
+    for address in ("192.0.2.7", "192.0.2.8"):
+        sign_in("bob", REMOTE_ADDR=address, HTTP_USER_AGENT="Firefox")
+    names = re.findall('aria-label="(End the session [^"]*)"', browser.get("/account/").content.decode())
+
+    assert len(names) == len(set(names)) == 2 and "from 192.0.2.7" in "".join(names)
 
 
 def test_session_of_another_user_cannot_be_ended(bob: User, alice: User):
@@ -131,8 +165,6 @@ def test_running_request_does_not_revive_an_ended_session(bob: User):
 
 
 def test_expired_session_is_refused(bob: User):
-    from django.utils import timezone
-
     browser = sign_in("bob")
     Session.objects.update(expire_date=timezone.now())
 

@@ -236,7 +236,7 @@ def test_email_is_not_sent_for_read_notifications_or_if_declined(lamp: str, alic
     tasks.notify_of_changes()
     api(bob).send("PATCH", PATH, {"read": True})
     tasks.send_notification_emails()
-    NotificationChoice.objects.create(user=bob, by_email=False)
+    NotificationChoice.objects.create(user=bob, email_reasons=["assigned", "changed"])
     api(alice).post(f"device/{lamp}/comments", {"text": "@bob"})
     tasks.notify_of_changes()
     tasks.send_notification_emails()
