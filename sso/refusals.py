@@ -187,6 +187,15 @@ class Refusal(Enum):
         self.message = message
         self.advice = advice
 
+    @property
+    def title(self) -> str:
+        """What the sign-in log shows.
+
+        >>> Refusal.NOT_AVAILABLE.title, Refusal.USER_UNKNOWN.title
+        ('No active connection', 'No account')
+        """
+        return TITLES.get(self, "") or self.name.replace("_", " ").capitalize()
+
     @classmethod
     def from_code(cls, code: str) -> "Refusal | None":
         """
@@ -195,6 +204,50 @@ class Refusal(Enum):
         """
         return cls.__members__.get(code.upper())
 
+
+# Titles that differ from the code.
+TITLES = {
+    Refusal.RESPONSE_MALFORMED: "Invalid response",
+    Refusal.TOKEN_IN_QUERY: "Token in the URL",
+    Refusal.STATE_UNKNOWN: "Expired or started in another browser",
+    Refusal.STATE_EXPIRED: "Took longer than ten minutes",
+    Refusal.ISSUER_UNKNOWN: "Link names an unknown provider",
+    Refusal.TOKEN_REPLAYED: "Token used before",
+    Refusal.LOGOUT_STATE: "Sign-out of another browser",
+    Refusal.RESPONSE_ISSUER: "Response from another provider",
+    Refusal.PROVIDER_DENIED: "Denied by the provider",
+    Refusal.CODE_REJECTED: "Code rejected by the provider",
+    Refusal.CLIENT_REJECTED: "Client ID or secret rejected",
+    Refusal.TOKEN_ANSWER: "Invalid response with the tokens",
+    Refusal.USERINFO_ANSWER: "Invalid response with the user info",
+    Refusal.USERINFO_SUBJECT: "User info of another user",
+    Refusal.TOKEN_FORM: "Unreadable token",
+    Refusal.TOKEN_ALG: "Unsupported signature algorithm",
+    Refusal.TOKEN_KEY: "Unknown signing key",
+    Refusal.TOKEN_SIGNATURE: "Invalid signature",
+    Refusal.TOKEN_ISSUER: "Token from another issuer",
+    Refusal.TOKEN_AUDIENCE: "Token for another client",
+    Refusal.TOKEN_TIME: "Invalid times in the token",
+    Refusal.TOKEN_CLOCK: "Clocks differ",
+    Refusal.TOKEN_NONCE: "Token of another sign-in",
+    Refusal.TOKEN_SUBJECT: "Token without a user",
+    Refusal.TOKEN_ACCESS_HASH: "Access token does not match",
+    Refusal.TOKEN_KIND: "Not an ID token",
+    Refusal.PROFILE_INVALID: "No valid login or email",
+    Refusal.CASE_RULE: "Conflicting case-sensitivity settings",
+    Refusal.USER_UNKNOWN: "No account",
+    Refusal.USER_AMBIGUOUS: "Several accounts match",
+    Refusal.LOGIN_RESERVED: "Login cannot be created automatically",
+    Refusal.LOGIN_TAKEN: "Login belongs to another account",
+    Refusal.EMAIL_UNVERIFIED: "Email not verified",
+    Refusal.SUBJECT_CONFLICT: "Account linked to another identity",
+    Refusal.USER_INACTIVE: "Account not active",
+    Refusal.SIGNED_OUT_MEANWHILE: "Signed out during the sign-in",
+    Refusal.NOT_APPROVED: "Connection not approved",
+    Refusal.NOT_AVAILABLE: "No active connection",
+    Refusal.PROVIDER_UNRESOLVED: "Provider not found",
+    Refusal.CERTIFICATES_UNAVAILABLE: "Provider's keys unavailable",
+}
 
 # Refusals after which the user may be able to sign in with another account.
 USER_REFUSALS = frozenset(

@@ -5,6 +5,7 @@ from datetime import timedelta
 from urllib.parse import urlsplit
 
 from django.db.models import Q
+from django.db.models.functions import Lower
 
 from accounts import privileges, roles
 from accounts.admin import users as user_pages
@@ -22,7 +23,7 @@ APPROVAL_AFTER_SAVE = (
 # Rule 2: "When Ignore case sensitivity is selected and the property is true, no user is authorized."
 NOBODY_CAN_SIGN_IN = (
     f"Nobody can sign in because Ignore case sensitivity is selected and the property {properties.CASE_SENSITIVE.name} "
-    "is true. Clear the option or set the property to false."
+    "is true. Clear the option, or have an administrator set the property to false."
 )
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -63,6 +64,7 @@ def find_warnings(setting: OidcSetting, callback_url: str) -> Iterator[str]:
     if url.scheme == "http" and url.hostname not in LOCAL_HOSTS:
         yield "URL IdP uses http. Others on the network can read and change the provider's responses."
     yield from _login_warnings(setting)
+    yield from _mixed_case_warnings(setting)
     yield from _secret_warnings(setting)
     yield from _duplicate_warnings(setting)
     pair = CertificatePair.objects.filter(url_idp=setting.url_idp, realm=setting.realm).first()
@@ -103,7 +105,23 @@ def _login_warnings(setting: OidcSetting) -> Iterator[str]:
         yield (
             "Users are matched by Login. These accounts with protected roles are not linked to this provider yet: "
             f"{summarize_names(names, MAX_NAMES)}. Anyone who can choose one of these logins at the provider can sign "
-            "in as that user. Link these accounts first, or set User field to Email."
+            "in as that user. Let these users sign in first, or set User field to Email."
+        )
+
+
+def _mixed_case_warnings(setting: OidcSetting) -> Iterator[str]:
+    """Most providers send emails in lowercase."""
+    if setting.user_field != setting.UserField.EMAIL or not properties.get(properties.CASE_SENSITIVE):
+        return
+    mixed_case_users = User.objects.filter(active=True).exclude(email=Lower("email"))
+    unlinked_users = mixed_case_users.exclude(identity_links__issuer=setting.issuer).order_by("login")
+    if names := [user.login for user in unlinked_users[: MAX_NAMES + 1]]:
+        creates_account = setting.enable_user_creation
+        consequence = "creates a second account" if creates_account else "refuses the sign-in"
+        yield (
+            f"The emails of these accounts have capital letters: {summarize_names(names, MAX_NAMES)}. Emails are "
+            f"case-sensitive here. If the provider sends them in lowercase, this service {consequence}. Have an "
+            f"administrator store the emails in lowercase, or set {properties.CASE_SENSITIVE.name} to false."
         )
 
 

@@ -67,25 +67,40 @@ class IdentityLinkAdmin(ReadOnlyAdmin):
             link.delete()
 
 
+class OutcomeFilter(admin.SimpleListFilter):
+    title = parameter_name = "outcome"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        outcomes = SignIn.objects.order_by("outcome").values_list("outcome", flat=True).distinct()
+        return [(outcome, SignIn.outcome_title(outcome)) for outcome in outcomes]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[SignIn]) -> QuerySet[SignIn]:
+        return queryset.filter(outcome=self.value()) if self.value() else queryset
+
+
 @admin.register(SignIn)
 class SignInAdmin(ReadOnlyAdmin):
     empty_list_text = "All sign-ins through identity providers, including refused ones."
     list_before_template = "admin/sso/signin/list_note.html"
     list_display = (
-        "sys_created_at", "login", "user", "setting_name", "outcome", "times", "last_at", "address", "duration_ms",
+        "sys_created_at", "login", "user", "setting_name", "result", "times", "last_at", "address", "duration_ms",
     )  # fmt: skip
-    list_filter = ["outcome"]
+    list_filter = [OutcomeFilter]
     list_select_related = ("user",)
     search_fields = ("login", "user__login", "address", "outcome")
     fields = (
-        "sys_created_at", "login", "user", "setting_name", "outcome", "detail", "advice", "address", "duration_ms",
-        "times", "last_at",
+        "sys_created_at", "login", "user", "setting_name", "result", "outcome", "detail", "advice", "address",
+        "duration_ms", "times", "last_at",
     )  # fmt: skip
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         changelist = super().get_changelist_instance(request)
         changelist.title = "Provider sign-ins"
         return changelist
+
+    @admin.display(description="Result", ordering="outcome")
+    def result(self, entry: SignIn) -> str:
+        return SignIn.outcome_title(entry.outcome)
 
     @admin.display(description="Last occurrence", ordering="sys_updated_at")
     def last_at(self, entry: SignIn) -> str:

@@ -43,11 +43,14 @@ class SignInEvent:
         name = next((claims[name] for name in ("preferred_username", "email", "sub") if claims.get(name)), "")
         self.login = str(name)
 
-    def record(self, outcome: str, detail: str = "") -> None:
+    def record(self, outcome: str, detail: str = "", *, is_visit: bool = False) -> None:
+        """`is_visit`: somebody opened the URL without signing in, which only the server log records."""
         is_ok = outcome == SignIn.OK
-        log = logger.info if is_ok else logger.warning
+        log = logger.info if is_ok or is_visit else logger.warning
         name = self.setting.name if self.setting else ""
         log("sign_in" if is_ok else "sign_in_refused", outcome=outcome, connection=name, detail=detail)
+        if is_visit:
+            return
         try:
             with transaction.atomic():
                 self._write(self._build_entry(name, outcome, detail, user=self.user, setting=self.setting))

@@ -4,6 +4,7 @@
                          └─▶ /sso/callback/#id_token=…         the fragment page posts it to the same address
 """
 
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +25,7 @@ from accounts.http.sign_in_hooks import SignInOption
 from accounts.models import User
 from accounts.models.sessions import PROVIDER_SESSION_KEY
 from sso import sign_in_attempts
-from sso.backends import AuthorizationResponse, ConnectionSettings
+from sso.backends import RANDOM_STRING_LENGTH, AuthorizationResponse, ConnectionSettings
 from sso.http import pages
 from sso.http.sign_in_events import SignInEvent
 from sso.models import OidcSetting, ProviderSession, ProviderSignOut, SignIn, advisory_locks
@@ -215,8 +216,19 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
 
 
 def refuse_sign_in(request: HttpRequest, event: SignInEvent, refusal: SignInRefused) -> HttpResponse:
-    event.record(refusal.code, refusal.detail)
+    event.record(refusal.code, refusal.detail, is_visit=is_visit(request, event, refusal))
     return pages.refusal_page(request, refusal)
+
+
+def is_visit(request: HttpRequest, event: SignInEvent, refusal: SignInRefused) -> bool:
+    """Whether somebody, or a bot, opened the URL without a sign-in. A response with a state of the right form counts
+    as a sign-in: if the browser has no attempt, the Redirect URI may be at another host than the sign-in."""
+    if not event.is_stray or sign_in_attempts.ATTEMPTS_KEY in request.session:
+        return False
+    if request.path == reverse("sso:start"):
+        return refusal.refusal is Refusal.NOT_AVAILABLE
+    parameters = request.POST if request.method == "POST" else request.GET
+    return not re.fullmatch(rf"[A-Za-z0-9]{{{RANDOM_STRING_LENGTH}}}", parameters.get("state", ""))
 
 
 @sign_in_hooks.SIGN_IN_OPTIONS.register

@@ -11,6 +11,7 @@ from django.utils import timezone
 from accounts.authentication.login_attempts import client_network
 from sso.models import advisory_locks
 from sso.models.oidc_settings import OidcSetting
+from sso.refusals import Refusal
 from system.records.record import Record
 
 # Equal refusals from one network within this time share an entry, because anyone can cause them.
@@ -53,7 +54,16 @@ class SignIn(Record):
         ]
 
     def __str__(self) -> str:
-        return f"{self.login or 'unknown user'}: {self.outcome}"
+        return f"{self.login or 'unknown user'}: {self.outcome_title(self.outcome)}"
+
+    @classmethod
+    def outcome_title(cls, outcome: str) -> str:
+        """
+        >>> SignIn.outcome_title("ok"), SignIn.outcome_title("user_unknown"), SignIn.outcome_title("of_another_version")
+        ('Signed in', 'No account', 'of_another_version')
+        """
+        refusal = Refusal.from_code(outcome)
+        return "Signed in" if outcome == cls.OK else refusal.title if refusal else outcome
 
     def page_title(self) -> str:
         return f"Sign-in of {self}"

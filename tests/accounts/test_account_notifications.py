@@ -1,7 +1,6 @@
 """The notification settings on the account page."""
 
 import pytest
-import pytest
 from django.test import Client
 
 from accounts.models import NotificationChoice, User

@@ -4,6 +4,7 @@ import argparse
 import os
 import signal
 import sys
+from urllib.parse import urlsplit
 
 from config import env
 from config.runtime.data_folder import DataFolder
@@ -34,7 +35,9 @@ LOGIN_NOTES = {
 
 def running_url(environment: env.Environment) -> str | None:
     """The URL of the running service with the same data folder; an explicit SVC_PORT takes precedence."""
-    return None if "SVC_PORT" in os.environ else DataFolder(environment.data_dir).running_url()
+    url = DataFolder(environment.data_dir).running_url()
+    is_other_service = url is not None and "SVC_PORT" in os.environ and urlsplit(url).port != environment.port
+    return None if is_other_service else url
 
 
 def callback_urls(environment: env.Environment) -> list[str]:
@@ -100,6 +103,8 @@ def main(arguments: list[str]) -> int:
         provider = RealProvider(port=port, realms=realms, people=people, shows_people=True).start()
     except (env.ConfigurationError, MissingProgram, RuntimeError) as error:
         print(f"servicebase: {error}", file=sys.stderr)
+        if "address already in use" in str(error):
+            print(f"Port {port} is taken. Choose another one: ./run demo-idp --port {port + 1}", file=sys.stderr)
         return 1
     try:
         redirect_options = {

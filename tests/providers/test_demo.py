@@ -52,6 +52,7 @@ def test_port_in_use_is_reported():
 
     assert completed_process.returncode == 1
     assert "address already in use" in completed_process.stderr and "Traceback" not in completed_process.stderr
+    assert "./run demo-idp --port " in completed_process.stderr
 
 
 def test_demo_provider_uses_the_port_of_the_running_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -68,7 +69,10 @@ def test_demo_provider_uses_the_port_of_the_running_service(tmp_path: Path, monk
         "http://127.0.0.1:8161/sso/callback/",
         "http://localhost:8161/sso/callback/",
     ]
+    monkeypatch.setenv("SVC_PORT", "8161")
+    assert demo.running_url(env.current()) == "http://127.0.0.1:8161", "the service with this SVC_PORT is found"
     monkeypatch.setenv("SVC_PORT", "8170")
+    assert demo.running_url(env.current()) is None
     assert demo.callback_urls(env.current())[0] == "http://127.0.0.1:8170/sso/callback/", "SVC_PORT takes precedence"
     monkeypatch.delenv("SVC_PORT")
 

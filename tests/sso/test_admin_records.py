@@ -52,7 +52,15 @@ class TestSignInEntry:
         assert (
             "Create the account, or select “Enable user creation”." in as_sonja.get(page_path(entry)).content.decode()
         )
-        assert "Last occurrence" in as_sonja.get("/admin/sso/signin/").content.decode()
+        page = as_sonja.get("/admin/sso/signin/").content.decode()
+        assert "Last occurrence" in page and "No account" in page and "user_unknown</" not in page
+
+    def test_the_log_is_filtered_by_outcome(self, as_sonja: Client):
+        for outcome in ("ok", "token_alg"):
+            SignIn(outcome=outcome, login=f"login-{outcome}").save()
+        page = as_sonja.get("/admin/sso/signin/?outcome=token_alg").content.decode()
+
+        assert "Unsupported signature algorithm" in page and "login-token_alg" in page and "login-ok" not in page
 
 
 class TestLinks:  # A45

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from accounts.models import User
 from sso.admin.connection_form import ENTER_SECRET_AGAIN
 from sso.models import CertificatePair, OidcSetting
+from system import properties
 from tests.providers.behaviours import responds_with, responds_with_error
 from tests.providers.hostile import HostileProvider
 from tests.sso.connections import (
@@ -140,3 +142,29 @@ class TestStoredState:
         assert f'">{provider.url_idp}/old<' not in page.content.decode()
         assert (shown_setting.token_endpoint, shown_setting.sys_version) == (provider.url("token"), 1)
         assert 'value="Typed"' in page.content.decode() and setting.refreshed().name == VALID_COLUMNS["name"]
+
+
+class TestEmailsInMixedCase:
+    @pytest.fixture(autouse=True)
+    def mixed_case_user(self) -> User:
+        return User.objects.create_user("mona", email="Mona@Example.com")
+
+    def warnings(self, client: Client, **columns: Any) -> str:
+        return " ".join(client.get(connection_path(make_connection(**columns))).context["notes"])
+
+    def test_are_named_with_the_consequence(self, as_sonja: Client):
+        User.objects.create_user("nora", email="nora@example.com")
+        warnings = self.warnings(as_sonja, enable_user_creation=True)
+
+        assert "have capital letters: mona." in warnings and "creates a second account" in warnings
+        assert "refuses the sign-in" in self.warnings(as_sonja)
+
+    @pytest.mark.parametrize("cause", ["login", "property", "inactive"])
+    def test_do_not_matter_otherwise(self, as_sonja: Client, mixed_case_user: User, cause: str):
+        if cause == "property":
+            properties.put(properties.CASE_SENSITIVE, "false")
+        if cause == "inactive":
+            User.objects.filter(pk=mixed_case_user.pk).update(active=False)
+        columns = {"user_field": "login"} if cause == "login" else {}
+
+        assert "capital letters" not in self.warnings(as_sonja, **columns)

@@ -167,7 +167,7 @@ def test_the_callback_does_not_sign_in_again_automatically(browser: Browser):
 
     assert page["Location"].endswith("/sso/callback/"), "the start page would sign the user in again"
     check_refusal(
-        Browser(browser.provider).client.get("/sso/callback/", {"code": "c"}, headers=HTML_HEADERS),
+        Browser(browser.provider).client.get("/sso/callback/", {"code": "c", "state": "s" * 43}, headers=HTML_HEADERS),
         "state_unknown",
         400,
     )

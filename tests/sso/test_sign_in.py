@@ -10,7 +10,15 @@ from sso.models import IdentityLink, OidcSetting, ProviderSession, SignIn
 from sso.tokens.token_check import sha256_hex
 from tests.providers.hostile import HostileProvider
 from tests.sso.connections import CALLBACK_URL
-from tests.sso.sign_ins import HTML_HEADERS, ME_PATH, Browser, check_refusal, make_active_connection, make_ann
+from tests.sso.sign_ins import (
+    HTML_HEADERS,
+    ME_PATH,
+    Browser,
+    check_refusal,
+    make_active_connection,
+    make_ann,
+    refusal_code,
+)
 from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -206,10 +214,39 @@ def test_a_deactivated_user_is_signed_out_immediately(browser: Browser):  # A55
 
 
 def test_without_an_active_connection_sign_in_is_unavailable(browser: Browser):  # A39
-    entry = check_refusal(browser.client.get("/sso/start/"), "not_available", 503)
+    response = browser.client.get("/sso/start/")
 
-    assert entry.setting is None
-    assert b"?local=1" in browser.client.get("/sso/start/").content
+    assert (response.status_code, refusal_code(response)) == (503, "not_available")
+    assert b"?local=1" in response.content
+
+
+@pytest.mark.parametrize(
+    "path", ["/sso/start/", "/sso/callback/", "/sso/callback/?code=c&state=s", "/sso/callback/?id_token=x"]
+)
+@pytest.mark.parametrize("is_active", [True, False])
+def test_opening_a_url_by_hand_is_not_a_failed_sign_in(browser: Browser, path: str, is_active: bool):
+    if is_active:
+        make_active_connection(browser.provider)
+    Client().get(path)
+    response = browser.client.get(path, follow=not is_active)
+
+    assert not SignIn.objects.exists()
+    assert is_active or response.status_code in (400, 503)
+
+
+def test_a_response_that_lost_its_attempt_is_a_failed_sign_in(browser: Browser):
+    """For example because the Redirect URI is at another host, which has no cookie."""
+    make_active_connection(browser.provider)
+    callback_url = browser.authorize(browser.start())
+
+    check_refusal(Browser(browser.provider).follow_callback(callback_url), "state_unknown", 400)
+
+
+def test_refusal_does_not_tell_signed_in_users_that_they_are_not(browser: Browser, bob: User):
+    browser.client.force_login(bob)
+    page = browser.client.get("/sso/callback/?code=c&state=s").content.decode()
+
+    assert "Not signed in" not in page and "You are still signed in as <strong>bob</strong>" in page
 
 
 @pytest.mark.parametrize("removal", ["deactivated", "deleted", "replaced"])

@@ -193,6 +193,7 @@ def test_an_error_of_the_provider_is_shown(browser: Browser, error: str, code: s
 
 
 def test_an_error_with_an_unknown_state_is_refused(browser: Browser):
+    browser.start()
     check_refusal(return_with(browser, {"error": "access_denied"}), "state_unknown", 400)
 
 
@@ -301,7 +302,7 @@ def test_concurrent_starts_keep_all_attempts(transactional_db: None, provider: H
 def test_log_entries_for_responses_without_an_attempt_are_limited(browser: Browser):
     sign_in_events.STRAY_ENTRY_TIMES.clear()
     for number in range(35):
-        response = Client(REMOTE_ADDR=f"192.0.2.{number}").get(CALLBACK_PATH, {"code": "c", "state": "s"})
+        response = Client(REMOTE_ADDR=f"192.0.2.{number}").get(CALLBACK_PATH, {"code": "c", "state": "s" * 43})
         assert response.status_code == 400
 
     assert SignIn.objects.count() == 30

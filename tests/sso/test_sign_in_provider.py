@@ -346,7 +346,9 @@ def test_looking_up_a_provider_takes_a_slot(browser: Browser):
 def test_an_unknown_state_takes_no_slot(browser: Browser):
     with request_slots.request_slot(), request_slots.request_slot():
         check_refusal(
-            browser.client.get(CALLBACK_PATH, {"code": "c", "state": "s"}, headers=HTML_HEADERS), "state_unknown", 400
+            browser.client.get(CALLBACK_PATH, {"code": "c", "state": "s" * 43}, headers=HTML_HEADERS),
+            "state_unknown",
+            400,
         )
 
 
