@@ -75,6 +75,26 @@ def test_roles_of_a_key_can_be_filtered(visitor: Visitor, product: Stack):
     assert page.url.endswith("/account/") and visitor.overflow_px() <= 0
 
 
+def test_time_zone_of_the_browser_is_offered_and_saved(desktop_visitor: Visitor):
+    desktop_visitor.sign_in("bob")
+    page = desktop_visitor.page
+    page.add_init_script(
+        "const original = Intl.DateTimeFormat.prototype.resolvedOptions;"
+        "Intl.DateTimeFormat.prototype.resolvedOptions = function () {"
+        " return {...original.call(this), timeZone: 'America/New_York'}; };"
+    )
+    page.goto("/account/")
+    page.get_by_role("button", name="Use America/New York, the time zone of your browser").click()
+    page.get_by_role("button", name="Save profile").click()
+
+    page.get_by_text("Profile saved.").wait_for()
+    assert page.get_by_label("Time zone").input_value() == "America/New_York"
+    assert not page.get_by_role("button", name="Use America/New York").is_visible()
+    page.get_by_label("Time zone").select_option("UTC")
+    page.get_by_role("button", name="Save profile").click()
+    page.get_by_text("Profile saved.").wait_for()
+
+
 def test_user_creates_uses_and_revokes_a_key(desktop_visitor: Visitor):
     desktop_visitor.sign_in("bob")
     page = desktop_visitor.page
