@@ -4,7 +4,14 @@ from django.urls import path, re_path
 
 from collections_app.http import endpoints
 from collections_app.http.api import collections, documents
-from collections_app.pages import document_actions, views
+from collections_app.pages import (
+    document_actions,
+    document_page,
+    metadata_page,
+    search_pages,
+    settings_pages,
+    views,
+)
 
 ENDPOINTS = {
     "load_document_to_collection": endpoints.LoadDocument,
@@ -33,10 +40,15 @@ urlpatterns = [
     path(f"{API_DOCUMENT}/reload", documents.ReprocessDocument.as_view(), name="collection-document-reload"),
     path(f"{API_DOCUMENT}/retry", documents.RetryDocument.as_view(), name="collection-document-retry"),
     path("collections/", views.CollectionListPage.as_view(), name="collections"),
-    path(PAGE, views.CollectionDetailPage.as_view(), name="collection"),
+    path("collections/search/", search_pages.SearchAllPage.as_view(), name="search-collections"),
+    path(PAGE, search_pages.SearchPage.as_view(), name="collection"),
+    path(f"{PAGE}access/", settings_pages.AccessPage.as_view(), name="collection-access-page"),
+    path(f"{PAGE}settings/", settings_pages.SettingsPage.as_view(), name="collection-settings-page"),
+    path(f"{PAGE}reembed/", settings_pages.ReembedView.as_view(), name="collection-reembed-page"),
     path(f"{PAGE}delete/", views.DeleteCollection.as_view(), name="collection-delete"),
-    path(f"{DOCUMENT_PAGE}<int:generation>/passages/<int:number>/", views.PassagePage.as_view(), name="passage"),
-    path(f"{DOCUMENT_PAGE}metadata/", document_actions.MetadataPage.as_view(), name="document-metadata"),
+    path(f"{PAGE}documents/", views.DocumentsPage.as_view(), name="documents-page"),
+    path(f"{DOCUMENT_PAGE}metadata/", metadata_page.MetadataPage.as_view(), name="document-metadata"),
+    path(f"{DOCUMENT_PAGE}<int:generation>/passages/<int:number>/", document_page.FormerPassagePage.as_view()),
 ]
 for name, action in document_actions.ACTIONS.items():
     single, bulk = document_actions.SingleDocumentAction.as_view(), document_actions.BulkAction.as_view()
@@ -44,3 +56,5 @@ for name, action in document_actions.ACTIONS.items():
         path(f"{DOCUMENT_PAGE}{name}/", single, {"action": action}, name=f"document-{name}"),
         path(f"{PAGE}documents/{name}/", bulk, {"action": action}, name=f"documents-{name}"),
     ]
+# After the actions, whose names would match as a document.
+urlpatterns.append(path(DOCUMENT_PAGE, document_page.DocumentPage.as_view(), name="document-page"))

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -94,9 +93,8 @@ class DocumentAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Actions")
     def edit_link(self, document: Document) -> str:
-        url = reverse("collection", args=[document.collection_id])
-        name = urlencode({"name": document.page_title()})
-        return format_html('<a class="sb-link" href="{}?{}#documents-title">Edit in the collection</a>', url, name)
+        url = reverse("document-page", args=[document.collection_id, document.pk])
+        return format_html('<a class="sb-link" href="{}">Open in the collection</a>', url)
 
     @admin.display(description="Original")
     def download_link(self, document: Document) -> str:

@@ -1,37 +1,30 @@
-"""Actions of the collection pages: delete, retry or reprocess one or all listed documents; edit metadata."""
+"""Actions of the collection pages: delete, retry or reprocess one or all listed documents."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.template.defaultfilters import pluralize
-from django.urls import reverse
 
 from accounts.models import User
 from collections_app import access
 from collections_app.documents import deletion
-from collections_app.http.api.documents import content_etag, find_document, replace_metadata
 from collections_app.ingest import loading, worker
-from collections_app.metadata import validation
-from collections_app.models import Collection, Document, Version
+from collections_app.models import Collection, Document
 from collections_app.models.documents import VersionState
 from collections_app.pages.views import (
-    CollectionDetailPage,
-    CollectionPage,
     DocumentFilter,
+    DocumentsPage,
     confirmation_page,
     open_document,
 )
 from system.admin_site.name_lists import shorten_names
-from system.errors import BadRequest, PreconditionFailed, ServiceError
+from system.errors import ServiceError
 
 # Further documents require another request.
 MAX_DOCUMENTS = 500
-STALE_MESSAGE = "The metadata was not saved because it was changed in the meantime. The current values are shown below."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +67,7 @@ ACTIONS = {
 }
 
 
-class DocumentActionView(CollectionDetailPage):
+class DocumentActionView(DocumentsPage):
     http_method_names = ["post", "options"]
 
     def respond(self, collection: Collection, message: str, problems: list[str]) -> HttpResponse:
@@ -84,7 +77,7 @@ class DocumentActionView(CollectionDetailPage):
             messages.error(self.request, problem)
         if message:
             messages.success(self.request, message)
-        return redirect("collection", collection.pk)
+        return redirect("documents-page", collection.pk)
 
 
 class SingleDocumentAction(DocumentActionView):
@@ -134,55 +127,3 @@ class BulkAction(DocumentActionView):
 
 def _count_text(count: int) -> str:
     return f"{count} document{pluralize(count)}"
-
-
-class MetadataPage(CollectionPage):
-    """`/collections/{sys_id}/documents/{document}/metadata/`: edits the metadata as JSON."""
-
-    http_method_names = ["get", "head", "post", "options"]
-
-    def get(self, request: HttpRequest, sys_id: str, document: str) -> HttpResponse:
-        collection, opened_document = self._open(sys_id, document)
-        tag = content_etag(opened_document.displayed_version())
-        return self._show(collection, opened_document, {"text": metadata_json(opened_document), "tag": tag})
-
-    def post(self, request: HttpRequest, sys_id: str, document: str) -> HttpResponse:
-        collection, opened_document = self._open(sys_id, document)
-        form_values = {"text": request.POST.get("metadata", ""), "tag": request.POST.get("tag", "")}
-
-        def check(version: Version) -> None:
-            if not form_values["tag"]:
-                raise BadRequest("The form is incomplete. Reload the page and try again.")
-            if content_etag(version) != form_values["tag"]:
-                raise PreconditionFailed
-
-        try:
-            replace_metadata(opened_document, validation.parse_metadata(form_values["text"].strip() or "{}"), check)
-        except PreconditionFailed as error:
-            form_values["stored"] = metadata_json(find_document(collection, document))
-            return self._show(collection, opened_document, {**form_values, "errors": [STALE_MESSAGE]}, error.status)
-        except BadRequest as error:
-            errors = [problem.message for problem in (error, *error.other_errors)]
-            return self._show(collection, opened_document, {**form_values, "errors": errors}, error.status)
-        messages.success(request, f"Metadata of “{opened_document.page_title()}” saved.")
-        return redirect(self._list_url(collection))
-
-    def _open(self, sys_id: str, document: str) -> tuple[Collection, Document]:
-        collection = access.open_collection_by_id(self.user(), sys_id, "write")
-        return collection, find_document(collection, document)
-
-    def _list_url(self, collection: Collection) -> str:
-        """Returns the URL of the document list. Its filter is in the query string of this page."""
-        url, query = reverse("collection", args=[collection.pk]), self.request.GET.urlencode()
-        return f"{url}?{query}" if query else url
-
-    def _show(
-        self, collection: Collection, opened_document: Document, context: dict[str, Any], status: int = 200
-    ) -> HttpResponse:
-        title, back_url = opened_document.page_title(), self._list_url(collection)
-        context |= {"collection": collection, "title": title, "back_url": back_url}
-        return render(self.request, "collections/metadata.html", context, status=status)
-
-
-def metadata_json(document: Document) -> str:
-    return json.dumps(document.displayed_version().metadata, indent=2, ensure_ascii=False)

@@ -1,45 +1,24 @@
-"""Prepares documents and passages for templates, as plain text and numbers that the templates escape."""
+"""Prepares documents and passages for templates, as safe HTML, or as plain text that the templates escape."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db.models.functions import Substr
 from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
 
-from collections_app.models import Document, ExtractedText, Version
+from collections_app.models import Document
 from collections_app.models.documents import UNFINISHED_STATES, VersionState
+from collections_app.pages.passage_html import PassageRenderer
 from collections_app.search.passages import Hit
-from system.errors import NotFound
 
 MAX_METADATA_LENGTH = 200
-DEFAULT_CONTEXT_COUNT = 1
-MAX_CONTEXT_COUNT = 32
+# A passage whose score is below this share of the best one is a weaker result, which the page folds.
+WEAK_SCORE_SHARE = 0.25
 PREVIOUS_VERSION_NOTE = "Searches use the previous version."
 # Errors of the file itself, for which a retry is not offered because it would fail again.
 FILE_ERROR_CODES = ("damaged", "encrypted", "limit_pages")
 FIX_FILE_ADVICE = "Retrying won't help. Fix the file, upload it again and delete this entry."
-
-
-def split_at_highlights(text: str, highlights: Iterable[Sequence[int]]) -> Iterator[tuple[str, bool]]:
-    """Splits a text where its highlights begin and end; yields each part and whether it is highlighted.
-
-    >>> list(split_at_highlights("Reset the <b>password", [(10, 21), (0, 5)]))
-    [('Reset', True), (' the ', False), ('<b>password', True)]
-    >>> [part for part, _ in split_at_highlights("overlap", [(0, 4), (2, 6), (9, 12)])]
-    ['over', 'la', 'p']
-    """
-    position = 0
-    for start, end in sorted((start, end) for start, end in highlights):
-        start, end = max(start, position), min(end, len(text))
-        if start >= end:
-            continue
-        if start > position:
-            yield text[position:start], False
-        yield text[start:end], True
-        position = end
-    if position < len(text):
-        yield text[position:], False
 
 
 def page_range(first: int | None, last: int | None) -> str:
@@ -69,54 +48,50 @@ def metadata_line(metadata: Mapping[str, Any]) -> str:
     >>> metadata_line({}), len(metadata_line({"a": "x" * 1000}))
     ('', 200)
     """
-    values = {
-        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for name, value in metadata.items()
-    }
-    line = " · ".join(f"{name}: {value}" for name, value in values.items())
+    line = " · ".join(f"{name}: {value}" for name, value in metadata_values(metadata))
     return line if len(line) <= MAX_METADATA_LENGTH else line[: MAX_METADATA_LENGTH - 1] + "…"
 
 
-def hit_context(hit: Hit) -> dict[str, Any]:
+def metadata_values(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """
+    >>> metadata_values({"type": "manual", "tags": ["a", "b"]})
+    [('type', 'manual'), ('tags', '["a", "b"]')]
+    """
+    return [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for name, value in metadata.items()
+    ]
+
+
+def hit_contexts(hits: Sequence[Hit]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Returns the strong and the weaker hits. The hits are sorted, so the weaker ones are the last."""
+    renderer, contexts = PassageRenderer(), ([], [])  # type: ignore[var-annotated]
+    for rank, hit in enumerate(hits, start=1):
+        is_weak = hit.score < hits[0].score * WEAK_SCORE_SHARE
+        contexts[is_weak].append(hit_context(hit, renderer) | {"rank": rank})
+    return contexts
+
+
+def hit_context(hit: Hit, renderer: PassageRenderer) -> dict[str, Any]:
     return {
+        "collection_id": hit.collection_id,
+        "collection_name": hit.collection_name,
         "document_id": hit.document_id,
-        "generation": hit.generation,
         "number": hit.chunk_index,
-        "passage_id": f"{hit.document_id}-{hit.chunk_index}",
+        "url": passage_url(hit.collection_id, hit.document_id, hit.generation, hit.chunk_index),
         "title": hit.filename or hit.doc_id,
         "pages": page_range(hit.page, hit.page_end),
         "headings": " > ".join(hit.heading_path),
         "metadata": metadata_line(hit.metadata),
         "score": f"{hit.score:.2f}",
-        "parts": tuple(split_at_highlights(hit.page_content, hit.highlights)),
+        "html": renderer.render(hit.page_content, hit.format, hit.highlights),
     }
 
 
-def passage_context(document: Document, generation: int, number: int, count: int) -> dict[str, Any]:
-    """Returns a passage with the text of up to `count` passages on each side.
-
-    The text is read from the document, because passages overlap and lack the white space between them.
-    """
-    version = Version.objects.filter(document=document, is_searched=True).first()
-    if version is None or version.generation != generation:
-        raise NotFound("This document has changed. Search again to see its current content.")
-    chunks = list(version.chunks.filter(number__gte=number - count, number__lte=number + count).order_by("number"))
-    passage = next((chunk for chunk in chunks if chunk.number == number), None)
-    if passage is None:
-        raise NotFound("The document does not contain this passage.")
-    first, last = chunks[0], chunks[-1]
-    text_before = Substr("text", first.char_start + 1, passage.char_start - first.char_start)
-    text_after = Substr("text", passage.char_end + 1, last.char_end - passage.char_end)
-    texts = ExtractedText.objects.filter(version=version).values_list(text_before, text_after).first()
-    return {
-        "title": version.filename or document.doc_id,
-        "pages": page_range(first.page, last.page_end),
-        "headings": " > ".join(passage.heading_path),
-        "before": texts[0] if texts else "",
-        "passage": passage.text,
-        "after": texts[1] if texts else "",
-        "is_whole": first.number == 0 and last.number == version.chunks_count - 1,
-    }
+def passage_url(collection_id: str, document_id: str, generation: int, number: int) -> str:
+    """The URL contains the generation, because the same number is a different passage in other versions."""
+    url = reverse("document-page", args=[collection_id, document_id])
+    return f"{url}?version={generation}&passage={number + 1}#passage-{number + 1}"
 
 
 def document_context(document: Document, is_searched: bool) -> dict[str, Any]:
@@ -127,6 +102,7 @@ def document_context(document: Document, is_searched: bool) -> dict[str, Any]:
     title = document.page_title()
     return {
         "id": document.pk,
+        "doc_id": document.doc_id,
         "title": title,
         # Omitted if it is generated, because it then means nothing to users.
         "secondary_name": document.doc_id if document.doc_id not in (title, document.pk) else "",

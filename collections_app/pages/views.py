@@ -1,4 +1,4 @@
-"""The pages of collections: the list, one collection with its search and its documents, and a passage in context."""
+"""The list of collections, the list of documents in one, and the base class of the collection pages."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -18,12 +18,11 @@ from accounts.models import User
 from collections_app import access
 from collections_app.documents import counts, deletion
 from collections_app.extract.file_formats import EXTENSIONS, FORMAT_LABELS
-from collections_app.http.parameters import SEARCH_MODES
 from collections_app.models import Collection, Document
 from collections_app.models.collections import normalize_name
 from collections_app.models.documents import VersionState, searched_document_ids
 from collections_app.pages import presenters
-from collections_app.pages.forms import NewCollectionForm, SearchInput
+from collections_app.pages.forms import NewCollectionForm
 from system.errors import NotFound, ServiceError
 
 PAGE_SIZE = 20
@@ -51,6 +50,12 @@ class CollectionPage(LoginRequiredMixin, View):
 
     def requested_page(self, rows: Any) -> Page[Any]:
         return Paginator(rows, PAGE_SIZE).get_page(self.request.GET.get("page"))
+
+    def tab_context(self, collection: Collection, tab: str) -> dict[str, Any]:
+        """The context of `tabs.html`, which offers only the tabs that the user may open."""
+        rights = access.rights(self.user(), collection)
+        may_write, may_manage = "write" in rights, "manage" in rights
+        return {"collection": collection, "tab": tab, "may_write": may_write, "may_manage": may_manage}
 
 
 class NameFilter:
@@ -84,7 +89,7 @@ class CollectionListPage(CollectionPage):
             form.add_error("name", error.message)
             return self._show(form, error.status)
         messages.success(request, f"Collection “{collection.name}” created.")
-        return redirect("collection", collection.pk)
+        return redirect("documents-page", collection.pk)
 
     def _show(self, form: NewCollectionForm, status: int = 200) -> HttpResponse:
         list_filter = NameFilter(self.request.GET)
@@ -102,60 +107,36 @@ class CollectionListPage(CollectionPage):
         return render(self.request, f"collections/{template}.html", context, status=status)
 
 
-class CollectionDetailPage(CollectionPage):
-    """`/collections/{sys_id}/`: search, uploads and the list of documents."""
+class DocumentsPage(CollectionPage):
+    """`/collections/{sys_id}/documents/`: uploads and the list of documents."""
 
     def get(self, request: HttpRequest, sys_id: str) -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "read")
-        part = self.requested_part()
-        if part == "documents":
+        if self.requested_part() == "documents":
             return self.show_documents(collection)
-        context = self._search_context(collection)
-        status = context["form"].status
-        if part == "results":
-            return render(request, "collections/results.html", context, status=status)
-        context |= self._documents_context(collection) | {
-            "may_manage": "manage" in access.rights(self.user(), collection),
-            "settings_url": reverse("admin:collections_app_collection_change", args=[collection.pk]),
+        context = self._documents_context(collection) | {
             "states": [state.value for state in counts.STATE_ORDER],
             "upload_url": reverse("collection-documents", args=[collection.pk]) + "?wait=false",
-            "modes": SEARCH_MODES.items(),
             "formats": FORMAT_LABELS,
             "extensions": ",".join(f".{extension}" for extension in EXTENSIONS),
             "file_limit": settings.COLLECTIONS["file_limit"],
             "file_limit_text": presenters.size_text(settings.COLLECTIONS["file_limit"]),
         }
-        return render(request, "collections/collection.html", context, status=status)
+        return render(request, "collections/documents.html", context)
 
     def show_documents(self, collection: Collection, problems: Sequence[str] = ()) -> HttpResponse:
         context = self._documents_context(collection) | {"problems": problems}
-        return render(self.request, "collections/documents.html", context)
-
-    def _search_context(self, collection: Collection) -> dict[str, Any]:
-        form = SearchInput(self.request.GET)
-        result = form.search(collection) if form.is_submitted else None
-        return {
-            "collection": collection,
-            "form": form,
-            "problem": form.problem,
-            "hits": None if result is None else [presenters.hit_context(hit) for hit in result.hits],
-            "has_no_keyword_match": result is not None and all(hit.scores["text"] == 0 for hit in result.hits),
-            "is_without_vectors": result is not None and result.is_without_vectors,
-            "more_results_url": form.more_results_url if result is not None and len(result.hits) == form.k else "",
-            "counts": counts.count_by_collection([collection.pk])[collection.pk],
-        }
+        return render(self.request, "collections/document_rows.html", context)
 
     def _documents_context(self, collection: Collection) -> dict[str, Any]:
         list_filter = DocumentFilter(self.request.GET)
         page = self.requested_page(list_filter.filter_documents(collection))
         searched_ids = searched_document_ids(page)
-        return {
-            "collection": collection,
+        return self.tab_context(collection, "documents") | {
             "rows": [presenters.document_context(document, document.pk in searched_ids) for document in page],
             "page": page,
             "list_filter": list_filter,
             "counts": counts.count_by_collection([collection.pk])[collection.pk],
-            "may_write": "write" in access.rights(self.user(), collection),
             "bulk_actions": BULK_ACTIONS,
         }
 
@@ -178,29 +159,6 @@ class DocumentFilter(NameFilter):
         return documents.select_related("newest")
 
 
-class PassagePage(CollectionPage):
-    """`/collections/{sys_id}/documents/{document}/{generation}/passages/{number}/`: a passage with its context. The
-    URL contains the generation, because the same number is a different passage in other versions."""
-
-    def get(self, request: HttpRequest, sys_id: str, document: str, generation: int, number: int) -> HttpResponse:
-        collection = access.open_collection_by_id(self.user(), sys_id, "read")
-        around = request.GET.get("around", "")
-        is_valid = around in map(str, range(1, presenters.MAX_CONTEXT_COUNT + 1))
-        count = int(around) if is_valid else presenters.DEFAULT_CONTEXT_COUNT
-        context = presenters.passage_context(open_document(collection, document), generation, number, count)
-        has_more = not context["is_whole"] and count < presenters.MAX_CONTEXT_COUNT
-        more_url = f"{request.path}?around={min(count * 2, presenters.MAX_CONTEXT_COUNT)}"
-        page_context = {
-            "collection": collection,
-            "document_id": document,
-            "context": context,
-            "passage_id": f"{document}-{number}",
-            "more_url": more_url if has_more else "",
-        }
-        template = "passage" if self.requested_part() is None else "passage_context"
-        return render(request, f"collections/{template}.html", page_context)
-
-
 class DeleteCollection(CollectionPage):
     http_method_names = ["post", "options"]
 
@@ -220,7 +178,7 @@ def confirmation_page(
     request: HttpRequest, question: str, collection: Collection, button: str = "Delete"
 ) -> HttpResponse:
     """The confirmation page for browsers without scripts."""
-    back_url = reverse("collection", args=[collection.pk])
+    back_url = reverse("documents-page", args=[collection.pk])
     return render(request, "collections/confirm.html", {"question": question, "button": button, "back_url": back_url})
 
 

@@ -19,7 +19,7 @@ SCORE_DIGITS = 6
 CHUNKS_SQL = """
     SELECT chunk.id, collection.sys_id, collection.name, version.text_configuration, document.id, document.doc_id,
         version.metadata::text, version.filename, version.chunks_count, chunk.number, chunk.text, chunk.heading_path,
-        chunk.page, chunk.page_end, chunk.char_start, chunk.char_end, version.generation
+        chunk.page, chunk.page_end, chunk.char_start, chunk.char_end, version.generation, version.format
     FROM chunk
     JOIN document_version version ON version.id = chunk.version_id
     JOIN document ON document.id = version.document_id
@@ -54,7 +54,7 @@ class HighlightRequest:
 class Hit:
     """A passage in a search result. `scores` contains its cosine and BM25 score, None if not computed."""
 
-    # The columns of CHUNKS_SQL, in their order. The ids and the generation are for links, not part of the response.
+    # The columns of CHUNKS_SQL, in their order. The ids, generation and format are for pages only.
     collection_id: str
     collection_name: str
     configuration: str
@@ -71,6 +71,7 @@ class Hit:
     char_start: int
     char_end: int
     generation: int
+    format: str
     score: float = 0.0
     scores: dict[str, float | None] = field(default_factory=dict)
     highlights: list[list[int]] = field(default_factory=list)

@@ -13,7 +13,7 @@ def file_payload(name: str, data: bytes, mime_type: str = "application/octet-str
 
 
 def create_collection(page: Page) -> str:
-    """Creates a collection with the form; returns the URL of its page."""
+    """Creates a collection with the form; returns the URL of its documents."""
     page.goto("/collections/")
     page.get_by_label("Name").fill(next(COLLECTION_NAMES))
     page.get_by_role("button", name="Create collection").click()
@@ -35,3 +35,15 @@ def upload_files(page: Page, *files: Any) -> Any:
     rows = page.locator("#uploads li")
     expect(page.locator("#uploads .is-done, #uploads .is-failed")).to_have_count(rows.count(), timeout=LOAD_TIMEOUT_MS)
     return rows
+
+
+def search(page: Page, query: str) -> None:
+    """Searches the collection whose documents the page shows."""
+    page.get_by_role("link", name="Search", exact=True).click()
+    page.get_by_label("What are you looking for?").fill(query)
+    page.get_by_role("button", name="Search", exact=True).click()
+
+
+def open_documents(page: Page) -> None:
+    page.get_by_role("link", name="Documents", exact=True).click()
+    documents_section(page).wait_for()

@@ -25,6 +25,14 @@ def collection_page_path(collection: Collection, suffix: str = "") -> str:
     return reverse("collection", args=[collection.pk]) + suffix
 
 
+def documents_page_path(collection: Collection, suffix: str = "") -> str:
+    return reverse("documents-page", args=[collection.pk]) + suffix
+
+
+def settings_page_path(collection: Collection) -> str:
+    return reverse("collection-settings-page", args=[collection.pk])
+
+
 def document_path(document: Document, action: str) -> str:
     return reverse(f"document-{action}", args=[document.collection_id, document.pk])
 
@@ -102,7 +110,7 @@ class TestCreation:
     def test_collection_admin_creates_a_collection(self, as_carl: Client):
         response = as_carl.post("/collections/", {"name": "Cafe\u0301"}, follow=True)
         collection = Collection.objects.get()
-        assert collection.name == "Café" and response.redirect_chain == [(collection_page_path(collection), 302)]
+        assert collection.name == "Café" and response.redirect_chain == [(documents_page_path(collection), 302)]
         assert "Collection “Café” created." in page_html(response)
 
     @pytest.mark.parametrize(
@@ -132,8 +140,9 @@ class TestPermissions:
     def test_readers_search_and_change_nothing(self, as_rita: Client):
         collection = library.make_library_collection(readers=("itil",))
         document = library.add_document(collection)
-        page = page_html(as_rita.get(collection_page_path(collection)))
-        assert "handbook.md" in page and "What are you looking for?" in page
+        assert "What are you looking for?" in page_html(as_rita.get(collection_page_path(collection)))
+        page = page_html(as_rita.get(documents_page_path(collection)))
+        assert "handbook.md" in page and not any(f">{tab}</a>" in page for tab in ("Access", "Settings"))
         assert not any(word in page for word in ("Add documents", "Delete handbook.md", "Delete collection"))
         for action in ("delete", "retry", "reprocess"):
             for path in (document_path(document, action), all_documents_path(collection, action)):
@@ -144,25 +153,25 @@ class TestPermissions:
 
     def test_writers_load_and_delete_documents_and_managers_the_collection(self, as_carl: Client):
         collection = library.make_library_collection(writers=("itil",))
-        writer_page = page_html(signed_in_client(make_user("wim", "itil")).get(collection_page_path(collection)))
-        assert "Add documents" in writer_page and "Delete collection" not in writer_page
+        writer_page = page_html(signed_in_client(make_user("wim", "itil")).get(documents_page_path(collection)))
+        assert "Add documents" in writer_page and ">Settings</a>" not in writer_page
         assert as_carl.get(collection_page_path(collection)).status_code == 404
-        admin_page = page_html(as_carl.get(collection_page_path(library.make_library_collection("Own"))))
-        assert "Add documents" in admin_page and "Delete collection" in admin_page and ">Settings</a>" in admin_page
+        own_collection = library.make_library_collection("Own")
+        admin_page = page_html(as_carl.get(documents_page_path(own_collection)))
+        assert "Add documents" in admin_page and ">Settings</a>" in admin_page
+        assert "Delete collection" in page_html(as_carl.get(settings_page_path(own_collection)))
 
 
 class TestSearching:
     def search(self, browser: Client, collection: Collection, **parameters: str) -> Any:
-        return browser.get(
-            collection_page_path(collection), parameters, headers={**HTMX_HEADERS, "HX-Target": "results"}
-        )
+        return browser.get(collection_page_path(collection), parameters)
 
     def test_passages_show_their_location_and_highlights(self, as_carl: Client):
         collection = library.make_library_collection()
         library.add_document(collection)
         response = self.search(as_carl, collection, query="red toner")
         page = page_html(response)
-        assert response.status_code == 200 and "<html" not in page
+        assert response.status_code == 200
         assert "<mark>toner</mark>" in page and "<mark>red</mark>" in page
         assert "handbook.md" in page and "Printers" in page and "score 1.00" in page
 
@@ -172,14 +181,8 @@ class TestSearching:
         semantic_page, keyword_page = (
             page_html(self.search(as_carl, collection, query=query)) for query in ("zzzzqqq", "red zzzzqqq")
         )
-        assert "No keyword matches." in semantic_page and "<li>" in semantic_page
+        assert "No keyword matches." in semantic_page and '<li id="hit-1"' in semantic_page
         assert "No keyword matches" not in keyword_page
-
-    def test_search_works_without_scripts(self, as_carl: Client):
-        collection = library.make_library_collection()
-        library.add_document(collection)
-        page = page_html(as_carl.get(collection_page_path(collection), {"query": "toner"}))
-        assert "<mark>toner</mark>" in page and "<html" in page and 'value="toner"' in page
 
     def test_text_of_documents_is_never_markup(self, as_carl: Client):  # C25 C26 C27
         collection = library.make_library_collection("<b>Odd</b>")
@@ -188,6 +191,7 @@ class TestSearching:
         for path in (
             collection_page_path(collection),
             collection_page_path(collection, "?query=toner"),
+            documents_page_path(collection),
             "/collections/",
         ):
             page = page_html(as_carl.get(path))
@@ -255,7 +259,7 @@ class TestSearching:
         library.add_document(collection, "Toner", filename="a.txt", format="text")
         Version.objects.update(filename=stored_name)
         for name in ("caf\u00e9", "cafe\u0301"):
-            assert stored_name in page_html(as_carl.get(f"/collections/{collection.pk}/", {"name": name}))
+            assert stored_name in page_html(as_carl.get(documents_page_path(collection), {"name": name}))
 
     def test_empty_result_mentions_documents_being_loaded(self, as_carl: Client):
         collection = library.make_library_collection()
@@ -267,9 +271,7 @@ class TestSearching:
 class TestDocuments:
     def document_list(self, browser: Client, collection: Collection, **parameters: str) -> str:
         return page_html(
-            browser.get(
-                collection_page_path(collection), parameters, headers={**HTMX_HEADERS, "HX-Target": "documents"}
-            )
+            browser.get(documents_page_path(collection), parameters, headers={**HTMX_HEADERS, "HX-Target": "documents"})
         )
 
     def test_each_document_shows_its_state(self, as_carl: Client):
@@ -333,7 +335,7 @@ class TestDocuments:
 
     def test_page_is_reloaded_after_the_session_has_ended(self, carl: User):
         response = Client().get(
-            collection_page_path(library.make_library_collection()), headers={**HTMX_HEADERS, "HX-Target": "documents"}
+            documents_page_path(library.make_library_collection()), headers={**HTMX_HEADERS, "HX-Target": "documents"}
         )
         assert response["HX-Refresh"] == "true" and not response.content
 
@@ -387,7 +389,7 @@ class TestDeleting:
         response = as_carl.post(path, {"confirmed": "yes"}, headers={**HTMX_HEADERS, "HX-Target": ""})
         assert response["HX-Redirect"] == "/collections/"
         assert "” deleted." in page_html(as_carl.get("/collections/"))
-        assert as_carl.get(collection_page_path(collection)).status_code == 404
+        assert as_carl.get(documents_page_path(collection)).status_code == 404
         assert as_carl.post(path, {"confirmed": "yes"}).status_code == 404
 
     @pytest.mark.parametrize(
@@ -431,7 +433,7 @@ class TestMetadata:
         assert "&quot;title&quot;: &quot;Drücken &lt;/textarea&gt;&quot;" in page
         form = {"metadata": '{"type": "new",\r\n "number": 9007199254740993}', "tag": self.form_etag(as_carl, document)}
         response = as_carl.post(url, form, follow=True)
-        assert response.redirect_chain == [(collection_page_path(document.collection, "?name=hand&page=1"), 302)]
+        assert response.redirect_chain == [(documents_page_path(document.collection, "?name=hand&page=1"), 302)]
         assert "Metadata of “handbook.md” saved." in page_html(response) and "type: new" in page_html(response)
         assert Document.objects.get().newest.metadata == {"type": "new", "number": 9007199254740993}  # type: ignore[union-attr]
 
@@ -468,7 +470,7 @@ class TestMetadata:
     def test_readers_have_no_link_and_no_access(self, as_rita: Client, as_bob: Client):
         document = library.add_document(library.make_library_collection(readers=("itil",)))
         url = document_path(document, "metadata")
-        assert url not in page_html(as_rita.get(collection_page_path(document.collection)))
+        assert url not in page_html(as_rita.get(documents_page_path(document.collection)))
         for browser, status in ((as_rita, 403), (as_bob, 404)):
             assert browser.get(url).status_code == status
             assert browser.post(url, {"metadata": "{}", "tag": "*"}).status_code == status
@@ -478,21 +480,21 @@ class TestRetry:
     def test_failed_document_is_queued_again(self, as_carl: Client):
         document = library.add_failing_document(library.make_library_collection())
         Version.objects.update(error_code="limit_time")
-        assert f'id="retry-{document.pk}"' in page_html(as_carl.get(collection_page_path(document.collection)))
+        assert f'id="retry-{document.pk}"' in page_html(as_carl.get(documents_page_path(document.collection)))
         assert "is being processed again." in page_html(as_carl.post(document_path(document, "retry"), follow=True))
         document.refresh_from_db()
         assert document.newest is not None and document.newest.state == "queued"
 
     def test_retry_is_not_offered_for_unreadable_files(self, as_carl: Client):
         document = library.add_failing_document(library.make_library_collection())
-        page = page_html(as_carl.get(collection_page_path(document.collection)))
+        page = page_html(as_carl.get(documents_page_path(document.collection)))
         assert "Fix the file, upload it again" in page and "retry-" not in page
 
 
 class TestReprocess:
     def test_document_is_queued_again_and_searched_in_the_meantime(self, as_carl: Client):
         document = library.add_document(library.make_library_collection())
-        assert f'id="reprocess-{document.pk}"' in page_html(as_carl.get(collection_page_path(document.collection)))
+        assert f'id="reprocess-{document.pk}"' in page_html(as_carl.get(documents_page_path(document.collection)))
         response = as_carl.post(document_path(document, "reprocess"), follow=True)
         assert "is being reprocessed with the current settings." in page_html(response)
         assert "Searches use the previous version." in page_html(response)
@@ -503,7 +505,7 @@ class TestReprocess:
     def test_reprocessing_is_not_offered_for_queued_documents(self, as_carl: Client):
         document = library.add_document(library.make_library_collection())
         as_carl.post(document_path(document, "reprocess"))
-        assert f'id="reprocess-{document.pk}"' not in page_html(as_carl.get(collection_page_path(document.collection)))
+        assert f'id="reprocess-{document.pk}"' not in page_html(as_carl.get(documents_page_path(document.collection)))
 
 
 class TestAllDocuments:
@@ -550,7 +552,7 @@ class TestAllDocuments:
     def test_action_on_no_documents_is_reported(self, as_carl: Client):
         collection = library.make_library_collection()
         library.add_document(collection)
-        assert ">Retry failed</button>" not in page_html(as_carl.get(collection_page_path(collection)))
+        assert ">Retry failed</button>" not in page_html(as_carl.get(documents_page_path(collection)))
         assert "No documents match." in page_html(
             as_carl.post(all_documents_path(collection, "retry"), self.CONFIRMED, follow=True)
         )
@@ -588,7 +590,7 @@ class TestAllDocuments:
 
 
 def test_file_size_limit_is_shown_as_a_round_number(as_carl: Client):
-    assert "Up to 32\xa0MB per file" in page_html(as_carl.get(collection_page_path(library.make_library_collection())))
+    assert "Up to 32\xa0MB per file" in page_html(as_carl.get(documents_page_path(library.make_library_collection())))
 
 
 def test_page_has_no_inline_script_or_style(as_carl: Client):

@@ -26,6 +26,7 @@ SQL_MODULES = {
     "accounts/models/slow_statement_limit.py": "an advisory lock lets one request of a caller run",
     "accounts/roles.py": "a recursive query follows contained roles",
     "collections_app/http/api/serializers.py": "the database lists its text search languages",
+    "collections_app/search/known_metadata.py": "the metadata of documents is summarized in the database",
     "collections_app/search/metadata_listing.py": "matching documents are counted and paginated in one statement",
     "collections_app/documents/deletion.py": "documents are locked in one order, rows are deleted in batches",
     "collections_app/search/passages.py": "passages are read with their document, PostgreSQL highlights them",

@@ -16,7 +16,6 @@ from system.models import Property
 from system.records.record import Record
 from tableapi.design import saving
 from tableapi.models import Choice, Column, Rule, SetRule, Table, View
-from tests.collections_app import library
 
 pytestmark = pytest.mark.django_db
 
@@ -95,7 +94,6 @@ PAGES: dict[str, tuple[Callable[[], Record], dict[str, str], dict[str, str]]] = 
     "rule": (make_rule, {"active": ""}, {"description": "Who may"}),
     "setrule": (make_set_on_change_rule, {"value": "4"}, {"value": "3"}),
     "view": (make_view, {"name": "tiny"}, {"name": "small"}),
-    "collection": (lambda: library.make_library_collection(), {"chunk_size": "700"}, {"alpha": "0.5"}),
 }
 
 

@@ -53,7 +53,8 @@
       }
     }
 
-    add(files) {
+    // With a `docId`, the file replaces that document, whatever their names.
+    add(files, docId = null) {
       // Only failed uploads stay in this list; the others are in the list of documents.
       for (const row of this.list.querySelectorAll(".is-done")) row.remove();
       for (const file of files) {
@@ -65,7 +66,7 @@
         removeButton.setAttribute("aria-label", `Remove ${file.name} from this list`);
         this.list.hidden = false;
         this.list.append(row);
-        const upload = { file, row, name: file.name.replace(REMOVED_CHARACTERS, "").trim().normalize("NFC") };
+        const upload = { file, row, replacedId: docId, name: file.name.replace(REMOVED_CHARACTERS, "").trim().normalize("NFC") };
         retryButton.onclick = () => this.retry(upload);
         removeButton.onclick = () => this.remove(upload);
         this.enqueue(upload);
@@ -99,6 +100,14 @@
       return findDocuments(this.form.action.split("?")[0], upload.name);
     }
 
+    // The document to replace, whose metadata the upload keeps; null if the service did not return it.
+    async findReplaced(upload) {
+      const query = new URLSearchParams({ doc_id: upload.replacedId });
+      const response = await fetch(`${this.form.action.split("?")[0]}?${query}`).catch(() => null);
+      const documents = response?.ok ? await response.json() : [];
+      return documents.length ? documents : null;
+    }
+
     async process(upload) {
       const limitBytes = Number(this.form.dataset.limitBytes);
       if (upload.file.size > limitBytes) {
@@ -106,7 +115,9 @@
         return;
       }
       this.showStatus(upload, "sending");
-      const documents = upload.replaces ? await this.findDocuments(upload) : [];
+      let documents = [];
+      if (upload.replacedId) documents = await this.findReplaced(upload);
+      else if (upload.replaces) documents = await this.findDocuments(upload);
       if (documents === null) this.showFailure(upload, UPLOAD_FAILED_TEXT, true);
       else if (documents.length > 1) this.showFailure(upload, AMBIGUOUS_NAME_TEXT, true);
       else this.showResult(upload, await this.send(upload, documents[0]));
@@ -245,6 +256,25 @@
     }
   }
 
+  // The Replace button of each document in the list, which htmx refreshes.
+  function enableReplacing(queue) {
+    const fileInput = document.createElement("input");
+    fileInput.type = "file";
+    fileInput.accept = queue.form.elements.file.accept;
+    let docId = null;
+    fileInput.addEventListener("change", () => queue.add(fileInput.files, docId));
+    document.addEventListener("click", (event) => {
+      const button = event.target.closest(".replace-document");
+      if (!button) return;
+      docId = button.dataset.docId;
+      fileInput.value = ""; // so that the same file can be chosen again
+      fileInput.click();
+    });
+    const showButtons = () => document.querySelectorAll(".replace-document").forEach((button) => (button.hidden = false));
+    showButtons();
+    document.addEventListener("htmx:afterSettle", showButtons);
+  }
+
   function enableUploads(form) {
     const queue = new UploadQueue(form);
     const dropZone = form.querySelector(".drop-zone");
@@ -254,6 +284,7 @@
       fileInput.value = ""; // so that the same file can be chosen again
     });
     form.addEventListener("submit", (event) => event.preventDefault());
+    enableReplacing(queue);
     // A file that is dropped outside the zone would replace the page.
     for (const name of ["dragover", "drop"]) window.addEventListener(name, (event) => event.preventDefault());
     dropZone.addEventListener("dragover", () => dropZone.classList.add("is-dragged-over"));
@@ -294,11 +325,6 @@
   });
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (isRefresh(event) && (confirmation.open || pendingUserRequests > 0)) event.detail.shouldSwap = false;
-    // The results of a search show its errors themselves, with any status.
-    if (event.detail.serverResponse.startsWith('<div id="results"')) {
-      event.detail.shouldSwap = true;
-      event.detail.isError = false;
-    }
   });
 
   // A file that is uploaded during a refresh may be missing in the response, which removes the element that would refresh.
@@ -314,20 +340,6 @@
     if (document.activeElement === document.body) document.getElementById("documents-title").focus();
   });
 
-  // "Show more" replaces all results: move the focus to the first new passage, so that reading continues there.
-  let previousHitCount = 0;
-  document.addEventListener("htmx:beforeRequest", (event) => {
-    previousHitCount = event.detail.elt.id === "more-results" ? document.querySelectorAll(".hits > li").length : 0;
-  });
-  document.addEventListener("htmx:afterSettle", () => {
-    const firstNewHit = previousHitCount ? document.querySelectorAll(".hits > li")[previousHitCount] : null;
-    previousHitCount = 0;
-    if (firstNewHit) {
-      firstNewHit.tabIndex = -1;
-      firstNewHit.focus();
-    }
-  });
-
   const requestError = document.getElementById("request-error");
   const showRequestError = (text) => {
     requestError.textContent = text;
@@ -340,6 +352,40 @@
     showRequestError(parseBody(xhr).errors?.[0]?.message || page.querySelector("h1")?.textContent || "The request failed.");
   });
   document.addEventListener("htmx:afterSwap", (event) => isRefresh(event) || showRequestError(""));
+
+  // Adds an empty row below the others. `prepare` completes each row.
+  function enableRows(listId, buttonId, prepare = () => {}) {
+    const list = document.getElementById(listId);
+    if (!list) return;
+    for (const row of list.children) prepare(row);
+    const button = document.getElementById(buttonId);
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      const row = list.lastElementChild.cloneNode(true);
+      for (const input of row.querySelectorAll("input")) input.value = "";
+      for (const select of row.querySelectorAll("select")) select.selectedIndex = 0;
+      if (row.hasAttribute("aria-label")) row.setAttribute("aria-label", `Field ${list.children.length + 1}`);
+      prepare(row);
+      list.append(row);
+      row.firstElementChild.focus();
+    });
+  }
+
+  // The field of a condition decides which values are offered.
+  function offerValues(row) {
+    const [key, operator, value] = row.children;
+    const update = () => {
+      const known = [...document.querySelectorAll("datalist[data-field]")].find((list) => list.dataset.field === key.value);
+      value.setAttribute("list", key.value && known ? known.id : "");
+      value.hidden = ["ISEMPTY", "ISNOTEMPTY"].includes(operator.value);
+    };
+    key.addEventListener("change", update);
+    operator.addEventListener("change", update);
+    update();
+  }
+
+  enableRows("filter-rows", "add-filter-row", offerValues);
+  enableRows("metadata-rows", "add-metadata-row");
 
   const form = document.getElementById("upload");
   if (form) enableUploads(form);

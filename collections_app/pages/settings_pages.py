@@ -1,0 +1,109 @@
+"""The tabs on which managers of a collection change its permissions and settings."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import messages
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from collections_app import access, embed
+from collections_app.documents import counts
+from collections_app.models import Collection
+from collections_app.pages.forms import NAME_TAKEN, AccessForm, SettingsForm
+from collections_app.pages.views import CollectionPage, confirmation_page
+from collections_app.vectors import reembedding
+from system.errors import NotFound, ServiceError
+
+STALE_MESSAGE = "Another user changed this collection in the meantime. Check the values, and save again to overwrite."
+LOST_ACCESS_WARNING = (
+    "You can no longer change this collection because you are not one of its writers. "
+    "An administrator can restore your access."
+)
+
+
+class CollectionFormPage(CollectionPage):
+    http_method_names = ["get", "head", "post", "options"]
+    tab: ClassVar[str]
+    form_class: ClassVar[type[forms.ModelForm]]  # type: ignore[type-arg]
+
+    def get(self, request: HttpRequest, sys_id: str) -> HttpResponse:
+        collection = access.open_collection_by_id(self.user(), sys_id, "manage")
+        return self._show(collection, self.form_class(instance=collection), collection.sys_version)
+
+    def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
+        collection = access.open_collection_by_id(self.user(), sys_id, "manage")
+        try:
+            with transaction.atomic():
+                locked = Collection.objects.select_for_update().filter(pk=sys_id, deleted_at__isnull=True).first()
+                if locked is None:
+                    raise NotFound("The collection does not exist.")
+                version = locked.sys_version
+                form = self.form_class(request.POST, instance=locked)
+                if str(version) != request.POST.get("sys_version", ""):
+                    form.add_error(None, STALE_MESSAGE)
+                if form.is_valid():
+                    locked.save(update_fields=form.changed_data)
+        except IntegrityError:
+            form.add_error("name", NAME_TAKEN)
+        if not form.is_valid():
+            return self._show(collection, form, version, 400)
+        messages.success(request, "Saved.")
+        # Reload the rights, because the change may affect the user's own.
+        rights = access.rights(self.user(), Collection.objects.get(pk=sys_id))
+        if "manage" not in rights:
+            messages.warning(request, LOST_ACCESS_WARNING)
+            return redirect("collection", sys_id) if rights else redirect("collections")
+        return redirect(f"collection-{self.tab}-page", sys_id)
+
+    def _show(self, collection: Collection, form: Any, version: int, status: int = 200) -> HttpResponse:
+        context = self.tab_context(collection, self.tab) | self.extra_context(collection)
+        context |= {"form": form, "version": version}
+        return render(self.request, f"collections/{self.tab}.html", context, status=status)
+
+    def extra_context(self, collection: Collection) -> dict[str, Any]:
+        return {}
+
+
+class AccessPage(CollectionFormPage):
+    """`/collections/{sys_id}/access/`: who can search the collection and change its documents."""
+
+    tab, form_class = "access", AccessForm
+
+
+class SettingsPage(CollectionFormPage):
+    """`/collections/{sys_id}/settings/`: name, splitting, search weight, embedding model, deletion."""
+
+    tab, form_class = "settings", SettingsForm
+
+    def extra_context(self, collection: Collection) -> dict[str, Any]:
+        may_reembed = collection.next_space is not None or not embed.is_default(collection.space)
+        progress = reembedding.reembedding_progress(collection) if collection.next_space else None
+        return {"may_reembed": may_reembed, "progress": progress}
+
+
+class ReembedView(CollectionPage):
+    http_method_names = ["post", "options"]
+
+    def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
+        collection = access.open_collection_by_id(self.user(), sys_id, "manage")
+        if "confirmed" not in request.POST:
+            target_space = embed.default_space()
+            count = counts.count_by_collection([collection.pk])[collection.pk].chunk_count
+            # During a re-embedding, confirming the current space cancels it.
+            question = f"Cancel the re-embedding with {collection.next_space}? Searches continue to use {target_space}."
+            button = "Cancel re-embedding"
+            if target_space != collection.space:
+                question = f"Embed {count} passages of “{collection}” with {target_space}? "
+                question += f"This runs in the background. Until it is complete, searches use {collection.space}."
+                button = "Re-embed"
+            return confirmation_page(request, question, collection, button)
+        try:
+            reembedding.start_reembedding(collection, embed.default_space())
+        except ServiceError as error:
+            messages.error(request, error.message)
+        else:
+            started_text = "Re-embedding started. Searches use the current vectors until it is complete."
+            messages.success(request, started_text if collection.next_space_id else "Re-embedding canceled.")
+        return redirect("collection-settings-page", sys_id)
