@@ -6,6 +6,7 @@ from accounts.http import api, pages
 
 urlpatterns = [
     path("rest/v1/auth/login", api.LoginView.as_view(), name="api-login"),
+    path("api/docs/key", api.DocsKeyView.as_view(), name="docs-key"),
     path("api/me", api.ProfileView.as_view(), name="me"),
     path("", pages.StartView.as_view(), name="start"),
     path("login/", pages.SignInView.as_view(), name="login"),

@@ -230,8 +230,8 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Servicebase",
     "DESCRIPTION": (
         "The Servicebase API for records, document collections and your credentials.\n\n"
-        "**To try an operation, press *Authorize* first.** Enter an access key from your account page, or your login "
-        "and password. Of these operations, only `/api/me` and `/api/collections` accept your browser session."
+        "**To try an operation, create a key first**, or press *Authorize* and enter an access key or your login and "
+        "password. Of these operations, only `/api/me` and `/api/collections` accept your browser session."
     ),
     "VERSION": VERSION,
     "OAS_VERSION": "3.1.0",

@@ -9,14 +9,18 @@ from django.db.models import Case, Q, When
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from accounts.models import AccessKey, User
+from accounts.models import AccessKey, Session, User
 from accounts.models.access_keys import KEY_PREFIX, hash_key
+from accounts.models.sessions import stored_session_key
 from system import encryption
 from system.error_details import is_disk_full
 from system.process_cache import WeightedCache
 
 LOGIN_KEY_LIFETIME = timedelta(hours=12)
 MAX_LOGIN_KEYS = 20
+DOCS_KEY_LIFETIME = timedelta(minutes=15)
+# For each session.
+MAX_DOCS_KEYS = 5
 # Default lifetime of a named key.
 DEFAULT_LIFETIME = timedelta(days=90)
 # Each process caches a lookup for this long, so a revoked key stops working within that time.
@@ -28,9 +32,11 @@ LAST_USE_INTERVAL = timedelta(minutes=1)
 NEW_KEY_ENTRY = "new_key"
 
 
-def create_key(user: User, name: str, *, expires_at: datetime | None, scope: list[str] | None = None) -> str:
+def create_key(
+    user: User, name: str, *, expires_at: datetime | None, scope: list[str] | None = None, read_only: bool = False
+) -> str:
     """Creates a named key and returns its secret, which cannot be read again."""
-    key = AccessKey(user=user, name=name, expires_at=expires_at, scope=scope or [])
+    key = AccessKey(user=user, name=name, expires_at=expires_at, scope=scope or [], read_only=read_only)
     secret = key.generate_secret()
     key.save()
     return secret
@@ -38,15 +44,26 @@ def create_key(user: User, name: str, *, expires_at: datetime | None, scope: lis
 
 def create_login_key(user: User) -> str:
     """Creates a key for an API sign-in and keeps only the twenty newest."""
+    key = AccessKey(user=user, name="API sign-in", kind=AccessKey.KIND_LOGIN)
+    return _save_temporary_key(key, LOGIN_KEY_LIFETIME, MAX_LOGIN_KEYS)
+
+
+def create_docs_key(user: User, session: Any, *, read_only: bool) -> str:
+    """Creates a key for the API docs that ends with the session, and keeps only the five newest of the session."""
+    session_key = stored_session_key(session)
+    key = AccessKey(user=user, name="API docs", kind=AccessKey.KIND_DOCS, session=session_key, read_only=read_only)
+    return _save_temporary_key(key, DOCS_KEY_LIFETIME, MAX_DOCS_KEYS)
+
+
+def _save_temporary_key(key: AccessKey, lifetime: timedelta, max_count: int) -> str:
     with transaction.atomic():
-        type(user)._base_manager.select_for_update().get(pk=user.pk)
-        login_keys = AccessKey.objects.filter(user=user, kind=AccessKey.KIND_LOGIN)
+        User._base_manager.select_for_update().get(pk=key.user.pk)
+        similar_keys = AccessKey.objects.filter(user=key.user, kind=key.kind, session=key.session)
         # Keys from before the clock was set back count as the oldest, though their ids are the largest.
-        is_older = Case(When(expires_at__gt=Now() + LOGIN_KEY_LIFETIME, then=1), default=0)
-        newest_ids = login_keys.order_by(is_older, "-sys_id").values_list("sys_id", flat=True)[: MAX_LOGIN_KEYS - 1]
-        login_keys.exclude(sys_id__in=list(newest_ids)).delete()
-        key = AccessKey(user=user, name="API sign-in", kind=AccessKey.KIND_LOGIN)
-        key.expires_at = Now() + LOGIN_KEY_LIFETIME
+        is_older = Case(When(expires_at__gt=Now() + lifetime, then=1), default=0)
+        newest_ids = similar_keys.order_by(is_older, "-sys_id").values_list("sys_id", flat=True)[: max_count - 1]
+        similar_keys.exclude(sys_id__in=list(newest_ids)).delete()
+        key.expires_at = Now() + lifetime
         secret = key.generate_secret()
         key.save()
     return secret
@@ -75,14 +92,19 @@ def query_owner(key_hash: str, looked_up_at: float) -> User | None:
     # The database's clock decides, because host clocks may differ.
     is_valid = Q(expires_at=None) | Q(expires_at__gt=Now())
     key = AccessKey.objects.select_related("user").filter(is_valid, digest=key_hash).first()
-    if key is None or not key.user.is_active:
+    if key is None or not key.user.is_active or (key.session and not has_session(key)):
         return None
     if key.scope:
         key.user.limit_to_roles(key.scope)
     key.user.role_names  # noqa: B018  (evaluated now, so that a cached user needs no query)
+    key.user.has_read_only_key = key.read_only
     record_use(key)
     KEY_CACHE.put(key_hash, (looked_up_at, key.user))
     return key.user
+
+
+def has_session(key: AccessKey) -> bool:
+    return Session.objects.filter(session_key=key.session, user=key.user, expire_date__gt=Now()).exists()
 
 
 def record_use(key: AccessKey) -> None:

@@ -9,15 +9,17 @@ from drf_spectacular import authentication as openapi
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import AuthenticationFailed, Throttled
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 
 from accounts.authentication import access_keys, passwords
 from accounts.models import User
-from system.errors import CHALLENGE, TooManyRequests, Unauthenticated
+from system.errors import CHALLENGE, AccessDenied, TooManyRequests, Unauthenticated
 from system.http import django_request
 from system.records import acting_user
 
 MAX_HEADER_LENGTH = 4096
+READ_ONLY_MESSAGE = "This access key is read-only."
 
 
 def read_credentials(request: Request, scheme: str) -> str | None:
@@ -31,6 +33,15 @@ def read_credentials(request: Request, scheme: str) -> str | None:
     if not credentials.isascii():
         raise AuthenticationFailed
     return credentials.strip()
+
+
+def is_read(request: HttpRequest) -> bool:
+    """Views that read by POST, because their parameters can be long, have an attribute `reads_by_post`.
+
+    A batch writes, even if it has only reads.
+    """
+    view = getattr(request.resolver_match.func, "cls", None) if request.resolver_match else None
+    return request.method in SAFE_METHODS or (request.method == "POST" and getattr(view, "reads_by_post", False))
 
 
 class ChallengeAuthentication(BaseAuthentication):
@@ -71,6 +82,8 @@ class BearerAuthentication(ChallengeAuthentication):
         user = access_keys.find_owner(secret)
         if user is None:
             raise AuthenticationFailed
+        if user.has_read_only_key and not is_read(django_request(request)):
+            raise AccessDenied(READ_ONLY_MESSAGE, code="read_only_key")
         acting_user.set_current(user.pk, user.role_names)  # a scoped key grants fewer roles than its user has
         return user, "key"
 

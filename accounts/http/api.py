@@ -1,4 +1,4 @@
-"""REST endpoints that create an access key for a password, and return the caller's profile."""
+"""REST endpoints that create an access key for a password or a session, and return the caller's profile."""
 
 from typing import Any
 
@@ -11,6 +11,8 @@ from rest_framework.views import APIView
 
 from accounts.authentication import access_keys, passwords
 from accounts.authentication.schemes import BasicAuthentication, BearerAuthentication, BrowserSessionAuthentication
+from system.errors import InvalidInput
+from system.http.json_view import JsonView
 from system.openapi import describe
 from system.records import acting_user
 from system.strict_json import InvalidJson
@@ -62,3 +64,21 @@ class ProfileView(APIView):
     def get(self, request: Request) -> Response:
         caller: Any = request.user
         return Response({"login": caller.login, "email": caller.email, "roles": sorted(caller.role_names)})
+
+
+class DocsKeyView(JsonView):
+    """Creates the key that the API docs use for the signed-in user; read-only unless `allow_writes` is true."""
+
+    authentication_classes = (BrowserSessionAuthentication,)
+    http_method_names = ["post"]
+    schema = None
+
+    def post(self, request: Request) -> Response:
+        body: Any = request.data
+        allow_writes = body.get("allow_writes", False) if isinstance(body, dict) else None
+        if not isinstance(allow_writes, bool) or body.keys() - {"allow_writes"}:
+            raise InvalidInput("The body can contain only the boolean allow_writes.", field="allow_writes")
+        user: Any = request.user
+        secret = access_keys.create_docs_key(user, request.session, read_only=not allow_writes)
+        lifetime_s = int(access_keys.DOCS_KEY_LIFETIME.total_seconds())
+        return Response({"status": "OK", "data": {"auth_key": secret, "expires_in": lifetime_s}})

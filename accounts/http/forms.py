@@ -85,6 +85,9 @@ class KeyForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
         help_text="Leave empty to use all your roles.",
     )
+    read_only = forms.BooleanField(
+        required=False, label="Read-only", help_text="The key can read, but not change anything."
+    )
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

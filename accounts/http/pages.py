@@ -112,7 +112,7 @@ class AccountPageView(LoginRequiredMixin, View):
             "key_form": KeyForm(user),
             "notification_form": NotificationForm(NotificationChoice.of(user)),
             "sends_email": bool(settings.EMAIL_HOST),
-            "keys": AccessKey.objects.filter(user=user),
+            "keys": AccessKey.objects.filter(user=user).exclude(kind=AccessKey.KIND_DOCS),
             "sessions": Session.of_user(user),
             "own_session_key": stored_session_key(self.request.session),
             "roles": sorted(user.role_names),
@@ -188,7 +188,8 @@ class CreateKeyView(AccountFormView):
         if not form.is_valid():
             return self.render_errors("The key was not created. See the errors below.", key_form=form)
         name, scope = form.cleaned_data["name"], [role.pk for role in form.cleaned_data.get("scope", [])]
-        secret = access_keys.create_key(user, name, expires_at=form.expires_at(), scope=scope)
+        read_only = form.cleaned_data["read_only"]
+        secret = access_keys.create_key(user, name, expires_at=form.expires_at(), scope=scope, read_only=read_only)
         access_keys.store_new_key(request.session, ACCOUNT_PAGE, name, secret)
         return redirect("account")
 

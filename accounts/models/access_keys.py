@@ -1,4 +1,4 @@
-"""Access keys: hashed, with a name, an expiry date, the time of the last use and a scope of roles."""
+"""Access keys: hashed, with a name, an expiry date, the time of the last use, and limits to roles and to reads."""
 
 import hashlib
 import secrets
@@ -22,14 +22,19 @@ def hash_key(key: str) -> str:
 class AccessKey(Record):
     KIND_NAMED = "named"
     KIND_LOGIN = "login"
+    KIND_DOCS = "docs"
 
-    secret_columns = frozenset({"digest"})
+    secret_columns = frozenset({"digest", "session"})
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="access_keys")
     name = models.CharField(max_length=100)
     kind = models.CharField(
         max_length=10,
-        choices=[(KIND_NAMED, "created by a user"), (KIND_LOGIN, "created by an API sign-in")],
+        choices=[
+            (KIND_NAMED, "created by a user"),
+            (KIND_LOGIN, "created by an API sign-in"),
+            (KIND_DOCS, "created by the API docs"),
+        ],
         default=KIND_NAMED,
     )
     prefix = models.CharField(max_length=STORED_PREFIX_LENGTH, editable=False)
@@ -42,6 +47,11 @@ class AccessKey(Record):
         blank=True,
         help_text="Roles that the key is limited to. Leave empty for all roles of its user.",
     )
+    read_only = models.BooleanField(
+        "read-only", default=False, db_default=False, help_text="If checked, the key can read, but not change anything."
+    )
+    # The stored key of the session that a key of the API docs ends with.
+    session = models.CharField(max_length=40, blank=True, default="", db_default="", editable=False)
 
     class Meta(Record.Meta):
         db_table = "accounts_access_key"

@@ -123,6 +123,7 @@ class User(Record, SlowStatementLimit, AbstractBaseUser):
     )
     history = history_field(omit=("password", "last_login", "slow_statements", "slow_at"))
     is_password_removed = False  # by an unsaved change
+    has_read_only_key = False  # whether the request has a key that cannot change anything
 
     objects: ClassVar[UserManager] = UserManager()
 

@@ -98,6 +98,7 @@ class RelevantDocuments(CollectionEndpoint):
     """You can send each parameter in the query string or in a JSON body."""
 
     http_method_names = ["get", "head", "post"]
+    reads_by_post = True
     parameter_names = serializers.SearchParameters.names()
 
     @describe(
@@ -133,6 +134,7 @@ class ContentByTag(CollectionEndpoint):
     """You can send each parameter in the query string or in a JSON body."""
 
     http_method_names = ["get", "head", "post"]
+    reads_by_post = True
     parameter_names = serializers.ContentByTagParameters.names()
 
     @describe(

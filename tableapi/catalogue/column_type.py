@@ -52,6 +52,8 @@ class ColumnType:
     # JSON Schema of the value in a response, and in a body where that differs.
     schema: JsonSchema
     request_schema: JsonSchema | None = None
+    # A value for the API docs; None for types whose values depend on the column.
+    example: Any = None
     # A B-tree index rejects writes of values over 2,704 bytes, so types with longer values do not have one.
     has_main_index: bool = True
     can_be_unique: bool = True

@@ -95,6 +95,7 @@ _ROWS = (
         label="Formatted text",
         storage=StorageFormat.HTML,
         read=value_readers.read_formatted_text,
+        example="<p>Formatted text</p>",
         convertible_types=frozenset(),
         model_fields=(),
     ),
@@ -106,6 +107,7 @@ _ROWS = (
         compare_as=ComparisonKind.TEXT,
         value_sql=_EMPTY_IS_NULL,
         schema=_nullable("string", format="uri"),
+        example="https://example.com/",
         length_limits=(DEFAULT_INDEXED_LENGTH, MAX_INDEXED_LENGTH),
     ),
     ColumnType(
@@ -116,6 +118,7 @@ _ROWS = (
         compare_as=ComparisonKind.TEXT,
         value_sql=_EMPTY_IS_NULL,
         schema=_nullable("string", format="email"),
+        example="jane.doe@example.com",
         length_limits=(value_readers.MAX_EMAIL_LENGTH, MAX_INDEXED_LENGTH),
     ),
     ColumnType(
@@ -126,6 +129,7 @@ _ROWS = (
         compare_as=ComparisonKind.INTEGER,
         json_sql="({})::text",  # measured: costs less than to_json
         schema=_nullable("integer", format="int64"),
+        example=10,
         model_fields=("IntegerField",),
     ),
     ColumnType(
@@ -136,6 +140,7 @@ _ROWS = (
         compare_as=ComparisonKind.INTEGER,
         display_format=display_formats.DURATION,
         schema=_nullable("integer", format="int64", minimum=0, description="In seconds."),
+        example=3600,
     ),
     ColumnType(
         name="decimal",
@@ -144,6 +149,7 @@ _ROWS = (
         read=value_readers.read_decimal,
         compare_as=ComparisonKind.DECIMAL,
         schema=_nullable("number"),
+        example=9.95,
         model_fields=("DecimalField", "FloatField"),
     ),
     ColumnType(
@@ -154,6 +160,7 @@ _ROWS = (
         compare_as=ComparisonKind.DECIMAL,
         display_format=display_formats.PERCENT,
         schema=_nullable("number", minimum=0, maximum=100),
+        example=50,
     ),
     ColumnType(
         name="boolean",
@@ -164,6 +171,7 @@ _ROWS = (
         json_sql="({})::text",
         display_format=display_formats.BOOLEAN,
         schema=_nullable("boolean"),
+        example=True,
         can_be_unique=False,
         model_fields=("BooleanField",),
     ),
@@ -181,6 +189,7 @@ _ROWS = (
         display_format=display_formats.DATETIME,
         schema=_schema_or_null(_schema_reference("Time")),
         request_schema=_schema_or_null(_schema_reference("TimeInput")),
+        example="2024-05-19 13:45:00",
         model_fields=("DateTimeField",),
     ),
     ColumnType(
@@ -192,6 +201,7 @@ _ROWS = (
         display_format=display_formats.DATE,
         schema=_nullable("string", format="date"),
         request_schema=_schema_or_null(_schema_reference("DateInput")),
+        example="2024-05-19",
         model_fields=("DateField",),
     ),
     ColumnType(
@@ -239,6 +249,7 @@ _ROWS = (
         is_same=_is_same_json,
         is_sortable=False,
         schema={},
+        example={"key": "value"},
         has_main_index=False,
         can_be_unique=False,
         model_fields=("JSONField",),

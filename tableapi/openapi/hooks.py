@@ -1,6 +1,6 @@
 """Adds the Table API to the OpenAPI document: paths for any table, and for each table that the caller can see."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rest_framework.request import Request
@@ -35,9 +35,10 @@ def add_tables(result: Object, request: Request | None = None, **_: Any) -> Obje
     user: Any = getattr(request, "user", None)
     if user is not None and user.is_authenticated:
         view = view_for(catalogue_loader.reload_if_changed(), frozenset(user.role_names))
-        visible_paths, visible_schemas = view.cached("openapi", lambda: describe_visible_tables(view))
+        visible_paths, visible_schemas, tag_groups = view.cached("openapi", lambda: describe_visible_tables(view))
         paths |= visible_paths
         schemas |= visible_schemas
+        add_tags(result, tag_groups)
     if ADMIN not in getattr(user, "role_names", ()):
         del paths[RESTORE_PATH]
     result["paths"] = {**result["paths"], **paths}
@@ -52,11 +53,20 @@ def describe_any_table() -> Object:
     return table_paths(any_table, {"get", "delete", *bodies}) | paths_of(OPERATIONS)
 
 
-def describe_visible_tables(view: CallerView) -> tuple[Object, Object]:
-    """Return the paths and schemas of every table that the caller can see, with the visible columns."""
+def add_tags(result: Object, tag_groups: Mapping[str, list[Object]]) -> None:
+    """Add a tag for each table. Swagger UI shows tags in this order, and ReDoc shows the groups."""
+    general_tags = result.get("tags", [])
+    groups = {"General": general_tags, **{title: tags for title, tags in tag_groups.items() if tags}}
+    result["tags"] = [tag for tags in groups.values() for tag in tags]
+    result["x-tagGroups"] = [{"name": title, "tags": [tag["name"] for tag in tags]} for title, tags in groups.items()]
+
+
+def describe_visible_tables(view: CallerView) -> tuple[Object, Object, dict[str, list[Object]]]:
+    """Return paths and schemas of every table that the caller can see, with the visible columns, and the tags."""
     paths: Object = {}
     schemas: Object = {}
-    for table in view.catalogue.tables.values():
+    tag_groups: dict[str, list[Object]] = {"Tables": [], "Product tables": []}
+    for table in sorted(view.catalogue.tables.values(), key=lambda table: (table.is_system, table.name)):
         methods = set(allowed_methods(view, table)) if view.table(table.name) else set()
         if not methods:
             continue
@@ -71,8 +81,11 @@ def describe_visible_tables(view: CallerView) -> tuple[Object, Object]:
         schemas |= {f"{name}.{kind}": schema for kind, schema in bodies.items()}
         kinds = {"post": "create", "put": "replace" if "replace" in bodies else "write", "patch": "write"}
         body_schema_names = {method: f"{name}.{kind}" for method, kind in kinds.items() if method in methods}
-        paths |= table_paths(TableDescription(table.name, table.label, response, body_schema_names), methods)
-    return paths, schemas
+        kind = "Product table" if table.is_system else "Table"
+        tag = f"{kind} {table.name}"
+        tag_groups[f"{kind}s"].append({"name": tag, "description": table.label})
+        paths |= table_paths(TableDescription(table.name, table.label, response, body_schema_names, tag), methods)
+    return paths, schemas, tag_groups
 
 
 def body_schemas(view: CallerView, table: Table, methods: set[str]) -> Object:

@@ -172,6 +172,7 @@ class TableDescription:
     label: str
     response: Object
     bodies: dict[str, str]
+    tag: str = "Table API"
 
     def success(self, description: str, *headers: str, status: str = "200") -> Object:
         return json_success(self.response, description, *headers, *RECORD_HEADERS, status=status)
@@ -182,8 +183,8 @@ class TableDescription:
         body = json_content(self.bodies[method]) if method in self.bodies else None
         if self.name == TABLE_NAME:
             return Operation(f"records_{verb}", f"{title} · any table", success, parameters, error_types, body)
-        summary, tag = f"{title} · {self.label}", f"Table {self.name}"
-        return Operation(f"{verb}_{self.name}", summary, success, parameters, (), body, tag)
+        summary = f"{title} · {self.label}"
+        return Operation(f"{verb}_{self.name}", summary, success, parameters, (), body, self.tag)
 
 
 def table_paths(table: TableDescription, methods: set[str]) -> Object:

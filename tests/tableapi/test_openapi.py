@@ -238,6 +238,19 @@ def test_column_schema_describes_its_values(bob: User, vault_table: Table):
     assert "required" not in body_schema(schema, "vault", "write")
 
 
+def test_examples_are_values_that_the_api_accepts(alice: User, as_alice: Client, vault_table: Table):
+    schema = fetch_schema("alice")
+    properties = body_schema(schema, "vault", "create")["properties"]
+    body = {name: column["examples"][0] for name, column in properties.items() if "examples" in column}
+    assert body["title"] and body["kind"] == "a" and body["sys_id"] is None
+    assert not [name for name, value in body.items() if value == {}]
+
+    headers = {"Authorization": f"Basic {b64encode(f'alice:{PASSWORD}'.encode()).decode()}"}
+    response = Client().post("/rest/v1/table/vault", body, "application/json", headers=headers)
+    assert response.status_code == 201, response.content
+    assert record_schema(schema, "vault")["sys_created_by"]["examples"] == [{"value": "179576012200000053"}]
+
+
 def test_equal_schemas_are_shared(alice: User, vault_table: Table):
     """The document is loaded as a whole, so it should be small."""
     response = Client().get(
@@ -308,7 +321,7 @@ def test_security_schemes_are_described(alice: User):
         if any("session" in scheme for scheme in operation.get("security", []))
     }
     assert session_paths and all(path == "/api/me" or path.startswith("/api/collections") for path in session_paths)
-    assert "press *Authorize* first" in document["info"]["description"]
+    assert "create a key first" in document["info"]["description"]
 
 
 def test_invalid_credentials_are_refused_not_ignored(bob: User):

@@ -26,8 +26,11 @@ class Command(BaseCommand):
             help="days until the key expires (default: %(default)s; 0 for no expiry)",
         )
         parser.add_argument("--role", action="append", default=[], help="limit the key to this role; can be repeated")
+        parser.add_argument("--read-only", action="store_true", help="create a key that cannot change anything")
 
-    def handle(self, *_: Any, login: str, name: str, days: int, role: list[str], **__: Any) -> None:
+    def handle(
+        self, *_: Any, login: str, name: str, days: int, role: list[str], read_only: bool = False, **__: Any
+    ) -> None:
         if not 0 <= days <= MAX_DAYS:
             raise CommandError(f"--days must be between 0 (no expiry) and {MAX_DAYS}.")
         if not name.strip() or len(name) > MAX_NAME_LENGTH:
@@ -41,4 +44,5 @@ class Command(BaseCommand):
         expires_at = timezone.now() + timedelta(days=days) if days else None
         for role_name in sorted({name for name in role if not user.has_role(name)}):
             self.stderr.write(f"{user.login} does not have the role {role_name}, so the key does not have it either.")
-        self.stdout.write(access_keys.create_key(user, name, expires_at=expires_at, scope=list(role_ids.values())))
+        limits: dict[str, Any] = {"scope": list(role_ids.values()), "read_only": read_only}
+        self.stdout.write(access_keys.create_key(user, name, expires_at=expires_at, **limits))

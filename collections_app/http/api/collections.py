@@ -125,6 +125,8 @@ class ReembedCollection(base.ManagementView):
 
 
 class SearchCollection(base.ManagementView):
+    reads_by_post = True
+
     @describe(
         "collections_search", "Search a collection", {200: serializers.PassageSerializer(many=True)}, NotFound,
         parameters=[serializers.CollectionSearch.as_post_query_parameters(), serializers.SEARCH_MODE_HEADER],

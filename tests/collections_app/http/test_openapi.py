@@ -48,8 +48,11 @@ def test_general_endpoints_come_before_tables(carl: User):
     body = make_key_caller(carl).get("/api/schema").json()
     used_tags = {tag for path in body["paths"].values() for operation in path.values() for tag in operation["tags"]}
 
-    assert [tag["name"] for tag in body["tags"]] == expected_tags
-    assert {tag for tag in used_tags if not tag.startswith("Table ") or tag in expected_tags} == set(expected_tags)
+    tags = [tag["name"] for tag in body["tags"]]
+    assert tags[:4] == expected_tags and set(tags) == used_tags
+    is_product_tag = [tag.startswith("Product table ") for tag in tags[4:]]
+    assert is_product_tag == sorted(is_product_tag) and set(is_product_tag) == {False, True}
+    assert [tag for group in body["x-tagGroups"] for tag in group["tags"]] == tags
 
 
 def test_described_methods_equal_the_allowed_methods(schema: dict[str, Any]):
