@@ -186,15 +186,16 @@ def test_metadata_can_be_corrected(collection_visitor: Visitor):
     upload_files(page, file_payload("b.md", b"The lamp"))
     wait_until_ready(page)
     page.get_by_role("link", name="Metadata of b.md").press("Enter")
+    page.get_by_text("Advanced").click()
     metadata_field = page.get_by_label("JSON object")
     metadata_field.fill('{"type": ')
-    page.get_by_role("button", name="Save").press("Enter")
+    page.get_by_role("button", name="Save JSON").press("Enter")
     expect(page.get_by_role("alert").filter(has_text="JSON")).to_be_visible()
     expect(metadata_field).to_be_focused()
     expect(metadata_field).to_have_value('{"type": ')
     assert collection_visitor.overflow_px() <= 0
     metadata_field.fill('{"type": "hint"}')
-    page.get_by_role("button", name="Save").press("Enter")
+    page.get_by_role("button", name="Save JSON").press("Enter")
     expect(documents_section(page)).to_contain_text("type: hint")
     collection_visitor.problems = [
         problem for problem in collection_visitor.problems if "status of 400" not in problem
