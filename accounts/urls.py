@@ -14,6 +14,7 @@ urlpatterns = [
     path("account/", pages.AccountView.as_view(), name="account"),
     path("account/password/", pages.ChangePasswordView.as_view(), name="account-password"),
     path("account/notifications/", pages.ChooseNotificationsView.as_view(), name="account-notifications"),
+    path("account/theme/", pages.ChooseThemeView.as_view(), name="account-theme"),
     path("account/keys/", pages.CreateKeyView.as_view(), name="account-keys"),
     path("account/keys/<slug:sys_id>/revoke/", pages.RevokeKeyView.as_view(), name="account-key-revoke"),
     path("account/sessions/end-others/", pages.EndOtherSessionsView.as_view(), name="account-sessions-end-others"),

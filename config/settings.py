@@ -280,14 +280,24 @@ UNFOLD = {
     "SHOW_BACK_BUTTON": True,
     "DASHBOARD_CALLBACK": "system.admin_site.dashboard.add_tiles",
     "STYLES": [
+        lambda request: static("servicebase/shared.css"),
         lambda request: static("servicebase/admin.css"),
-        lambda request: static("servicebase/workspace/palette.css"),
     ],
-    "SCRIPTS": [lambda request: static("servicebase/workspace/palette.js")],
+    "SCRIPTS": [
+        lambda request: static("servicebase/shared.js"),
+        lambda request: static("servicebase/admin.js"),
+        lambda request: static("servicebase/workspace/palette.js"),
+    ],
+    "THEME": "system.admin_site.site.theme_of_reader",
+    # Those of shared.css.
     "COLORS": {
+        "base": {
+            "50": "#f5f7f7", "100": "#edf1f0", "200": "#d9e1e0", "300": "#c3cfcd", "400": "#9db0ae",
+            "500": "#5f7371", "600": "#566967", "700": "#3d4b49", "800": "#2e3b39", "900": "#18211f", "950": "#101716",
+        },
         "primary": {
             "50": "#effaf8", "100": "#d7f2ed", "200": "#b1e4dc", "300": "#80cfc5", "400": "#4db3a8",
-            "500": "#31978d", "600": "#247972", "700": "#20625d", "800": "#1d4f4b", "900": "#1b423f", "950": "#0a2725",
+            "500": "#4db3a8", "600": "#20706a", "700": "#185853", "800": "#1d4f4b", "900": "#1b423f", "950": "#0a2725",
         }
     },
     "SIDEBAR": {"navigation": "system.admin_site.dashboard.sidebar"},

@@ -20,8 +20,9 @@ from accounts.http import sign_in_hooks
 from accounts.http.forms import KeyForm, NotificationForm, OwnPasswordForm, ProfileForm, SignInForm
 from accounts.models import AccessKey, NotificationChoice, Session, User
 from accounts.models.sessions import stored_session_key
+from accounts.models.users import Theme
 from system import properties
-from system.errors import NotFound, TooManyRequests
+from system.errors import InvalidInput, NotFound, TooManyRequests
 from system.http import start_page
 
 # The page that shows the keys created by `CreateKeyView`.
@@ -179,6 +180,18 @@ class ChooseNotificationsView(AccountFormView):
             return self.render_errors("The notification settings were not saved.", notification_form=form)
         form.save()
         return self.redirect_with_message("Notification settings saved.")
+
+
+class ChooseThemeView(AccountFormView):
+    """Saves the colours of the pages, and returns to the page with the switch."""
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        theme = request.POST.get("theme", "")
+        if theme not in Theme.values:
+            raise InvalidInput("Choose system, light or dark.", field="theme")
+        # Not a change of the record: it would refuse the save of an administrator who has the user's page open.
+        User.objects.filter(pk=self.user().pk).update(theme=theme)
+        return redirect(safe_redirect_path(request.POST.get("next", "")))
 
 
 class CreateKeyView(AccountFormView):

@@ -93,6 +93,12 @@ def _similarity_key_sql(text: Any) -> Lower:
     return Lower(Func(text, models.Value(r"\s"), models.Value(""), models.Value("g"), function="regexp_replace"))
 
 
+class Theme(models.TextChoices):
+    SYSTEM = "system", "System"
+    LIGHT = "light", "Light"
+    DARK = "dark", "Dark"
+
+
 class User(Record, SlowStatementLimit, AbstractBaseUser):
     """A person or program that can sign in or call the API."""
 
@@ -117,11 +123,14 @@ class User(Record, SlowStatementLimit, AbstractBaseUser):
         validators=[time_zones.check_name],
         help_text="Decides when a day begins in your queries.",
     )
+    theme = models.CharField(
+        max_length=6, choices=Theme.choices, default=Theme.SYSTEM, db_default=Theme.SYSTEM, editable=False
+    )
     last_login = models.DateTimeField("last login", null=True, blank=True, editable=False)
     active = models.BooleanField(
         default=True, help_text="Turn off to block sign-in and revoke keys and sessions immediately."
     )
-    history = history_field(omit=("password", "last_login", "slow_statements", "slow_at"))
+    history = history_field(omit=("password", "theme", "last_login", "slow_statements", "slow_at"))
     is_password_removed = False  # by an unsaved change
     has_read_only_key = False  # whether the request has a key that cannot change anything
 

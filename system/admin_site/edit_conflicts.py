@@ -1,6 +1,6 @@
 """Refuses a save that would overwrite a concurrent change to the same record."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
@@ -12,6 +12,7 @@ from django.utils.html import format_html
 from system.admin_site.history_page import HistoryEntries, RelatedRecords
 from system.records.history import login_of
 from system.records.record import Record
+from system.templatetags.moments import MINUTE_FORMAT
 
 SEEN_CHANGE_FIELD = "seen_change"
 MESSAGE = (
@@ -63,7 +64,7 @@ class EditConflictMixin:
         type(record)._base_manager.select_for_update().order_by().filter(pk=record.pk).first()
         if self._version_marker(record.pk) != seen_change:
             editor, changed_at = self._last_editor(record.pk)
-            time = changed_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+            time = MINUTE_FORMAT.format(timezone.localtime(changed_at))
             raise ValidationError(format_html(MESSAGE, login_of(editor) or "The system", time, request.get_full_path()))
 
     def _version_marker(self, sys_id: str) -> str:

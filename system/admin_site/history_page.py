@@ -11,6 +11,7 @@ from simple_history.template_utils import HistoricalRecordContextHelper
 
 from system.records.record import Record
 
+MAX_VALUE_LENGTH = 10_000
 VERBS = {"+": "added", "~": "changed", "-": "removed"}
 
 
@@ -99,8 +100,8 @@ class HistoryEntries:
 class ChangesWithNames(HistoricalRecordContextHelper):  # type: ignore[misc]  # has no types
     """Displays lists of ids as record names."""
 
-    def __init__(self, entry: Any, names: dict[str, DisplayNames]) -> None:
-        super().__init__(entry.instance_type, entry)
+    def __init__(self, entry: Any, names: dict[str, DisplayNames], **options: Any) -> None:
+        super().__init__(entry.instance_type, entry, **options)
         self.names = names
 
     def prepare_delta_change_value(self, change: Any, value: Any) -> Any:
@@ -126,6 +127,19 @@ def describe_changes(page: Sequence[Any]) -> None:
         if previous_entry is not None and entry.history_type == "~":
             entry.changes = list(_changes(previous_entry, entry, ChangesWithNames(entry, names)))
         previous_entries[key] = entry
+
+
+def values_of(entry: Any) -> list[dict[str, Any]]:
+    """The label and value of each column of a version."""
+    context = ChangesWithNames(entry, {}, max_displayed_delta_change_chars=MAX_VALUE_LENGTH)
+    changes = []
+    for field in entry.tracked_fields:
+        value = getattr(entry, field.attname)
+        if field.is_relation and value is not None:
+            (value,) = DisplayNames(field.related_model).of([value])
+        if field.name not in entry.instance_type.internal_columns:
+            changes.append(ModelChange(field.name, None, value))
+    return context.context_for_delta_changes(ModelDelta(changes, [], entry, entry))  # type: ignore[no-any-return]
 
 
 def _changes(previous_entry: Any, entry: Any, context: ChangesWithNames) -> Iterator[dict[str, Any]]:

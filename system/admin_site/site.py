@@ -5,23 +5,31 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth import REDIRECT_FIELD_NAME
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import InvalidPage
 from django.db import models, transaction
 from django.db.models.constants import LOOKUP_SEP
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import formats
 from django.utils.http import urlencode
 from django.utils.text import capfirst
+from django.utils.timezone import localtime
 from simple_history.admin import SimpleHistoryAdmin
 from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
 from system.admin_site.edit_conflicts import EditConflictMixin
-from system.admin_site.history_page import HistoryEntries, describe_changes
+from system.admin_site.history_page import DisplayNames, HistoryEntries, describe_changes, values_of
 from system.errors import AccessDenied, Conflict, InvalidInput, NotFound, Unavailable
 from system.records.record import Record
+
+
+def theme_of_reader(request: HttpRequest) -> str:
+    """The theme's callback for light or dark."""
+    theme = str(getattr(request.user, "theme", "system"))
+    return "auto" if theme == "system" else theme
 
 
 class Site(UnfoldAdminSite):  # type: ignore[misc]  # the theme has no types
@@ -76,13 +84,14 @@ class RecordAdmin(EditConflictMixin, ModelAdmin):  # type: ignore[misc]  # the t
         return changelist
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
-        if context.get("original") is not None:
-            context |= {"title": _page_title(context["original"]), "subtitle": None}
+        record = context.get("original")
+        title = _page_title(record) if record is not None else f"Create {self.opts.verbose_name}"
+        context |= {"title": title, "subtitle": None}
         return super().render_change_form(request, context, *args, **kwargs)
 
     def render_delete_form(self, request: HttpRequest, context: Any) -> Any:
         if not (context["perms_lacking"] or context["protected"]):
-            context["title"] = f"Delete: {_page_title(context['object'])}"
+            context["title"] = f"Delete {self.opts.verbose_name} {_page_title(context['object'])}"
         return super().render_delete_form(request, context)
 
     def get_fieldsets(self, request: HttpRequest, obj: models.Model | None = None) -> Any:
@@ -113,7 +122,7 @@ class HistoryAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
         describe_changes(historical_records)
 
     def history_view_title(self, request: HttpRequest, obj: models.Model) -> str:
-        return f"History: {_page_title(obj)}"
+        return f"History of {_page_title(obj)}"
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         return self._run_view_with_error_messages(request, super().changeform_view, *args, **kwargs)
@@ -143,12 +152,27 @@ class HistoryAdmin(SimpleHistoryAdmin, RecordAdmin):  # type: ignore[misc]
     def history_form_view(
         self, request: HttpRequest, object_id: str, version_id: str, extra_context: Any = None
     ) -> Any:
-        # The page has no save button, but would still save posted data without any other check.
+        """Replaces the library's page, a form that nobody can save."""
         if request.method not in ("GET", "HEAD"):
             raise AccessDenied("Earlier versions cannot be restored.")
-        if not version_id.isascii() or not version_id.isdigit():
+        is_id = version_id.isascii() and version_id.isdigit() and len(version_id) < 19 and "\x00" not in object_id
+        entry = self.model.history.filter(sys_id=object_id, history_id=version_id).first() if is_id else None
+        if entry is None:
             raise NotFound
-        return super().history_form_view(request, object_id, version_id, extra_context)
+        if not self.has_view_or_change_permission(request, entry.instance):
+            raise PermissionDenied
+        describe_changes([entry])
+        (name,) = DisplayNames(self.model).of([object_id])
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"{name} on {formats.localize(localtime(entry.history_date))}",
+            "opts": self.opts,
+            "object": self.model._default_manager.filter(pk=object_id).first(),
+            "entry": entry,
+            "values": values_of(entry),
+            "history_url": reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_history", args=(object_id,)),
+        }
+        return render(request, "admin/history_version.html", context)
 
 
 class ReadOnlyAdmin(RecordAdmin):

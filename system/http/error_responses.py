@@ -3,6 +3,7 @@
 import errno
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -14,7 +15,7 @@ from django.core.exceptions import (
     TooManyFieldsSent,
     TooManyFilesSent,
 )
-from django.db import DataError, InterfaceError, OperationalError
+from django.db import DatabaseError, DataError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from django.template.loader import render_to_string
 from rest_framework import exceptions as drf
@@ -74,15 +75,22 @@ def error_for_client(request: HttpRequest, error: ServiceError) -> HttpResponse:
     is_endpoint = request.path.startswith((*settings.STATELESS_PATHS, "/api/"))
     if is_endpoint or "text/html" not in request.headers.get("Accept", ""):
         return error_response(error)
-    # Does not load the user, because the database may be unavailable.
-    user = loaded_user(request)
-    context = {"status": error.status, "message": error.message, "is_signed_in": bool(user and user.is_authenticated)}
-    page = render_to_string("pages/error.html", context)
-    response = HttpResponse(page, status=error.status)
+    response = HttpResponse(_error_page(request, error), status=error.status)
     response["Cache-Control"] = "no-store"
     if error.status in (429, 503):
         response["Retry-After"] = str(error.retry_after_s or RETRY_AFTER_S)
     return response
+
+
+def _error_page(request: HttpRequest, error: ServiceError) -> str:
+    """Has the navigation of a signed-in user. Does not load the user, because the database may be unavailable."""
+    user = loaded_user(request)
+    is_signed_in = bool(user and user.is_authenticated)
+    context = {"status": error.status, "message": error.message, "is_signed_in": is_signed_in}
+    if is_signed_in and error.status < 500:
+        with suppress(DatabaseError):
+            return render_to_string("pages/error.html", {**context, "user": user}, request)
+    return render_to_string("pages/error.html", context)
 
 
 def from_drf(error: drf.APIException) -> ServiceError:

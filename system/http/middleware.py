@@ -9,6 +9,7 @@ import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.middleware.common import CommonMiddleware
+from django.utils import timezone
 from django_structlog.middlewares import RequestMiddleware
 
 from system import errors
@@ -83,7 +84,7 @@ class HostNames(CommonMiddleware):
 
 
 class ActingUser:
-    """Sets the acting user to the signed-in user, and turns exceptions of views into responses."""
+    """Sets the acting user and the time zone to those of the session, and turns exceptions of views into responses."""
 
     # A limited user must still be able to sign out, and to revoke a key whose slow statements caused the limit.
     UNLIMITED_PATHS = ("/account/", "/logout/", "/admin/logout/", "/sso/")
@@ -96,7 +97,9 @@ class ActingUser:
             user = self._session_user(request)
             is_limited = user is not None and not request.path.startswith(self.UNLIMITED_PATHS)
             limit = user.limit_requests() if is_limited else nullcontext()
-            with acting_user.acting_as(str(user.pk) if user else None), limit:
+            # The documents of the API have times in UTC.
+            zone = None if user is None or request.path.startswith("/api/") else user.zone
+            with acting_user.acting_as(str(user.pk) if user else None), timezone.override(zone), limit:
                 return self.get_response(request)
         except Exception as error:  # the session's user could not be read, or has to wait
             response = self.process_exception(request, error)

@@ -9,10 +9,10 @@ from typing import Any
 from django.utils.html import strip_tags
 
 from system.encoded_query import ComparisonKind
+from system.templatetags.moments import MINUTE_FORMAT
 from tableapi.catalogue.definitions import Column
 from tableapi.query.expressions import ResolvedPath
 
-MINUTE_FORMAT = "{0.day} {0:%b %Y, %H:%M}"
 PATH_SEPARATOR = " \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "
 
 

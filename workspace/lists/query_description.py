@@ -19,6 +19,7 @@ from system.encoded_query import (
     read_instant,
     read_value,
 )
+from system.templatetags.moments import MINUTE_FORMAT
 from tableapi.catalogue.definitions import Column, Table
 from tableapi.query.path_resolver import resolve_path
 from tableapi.read.context import ReadContext
@@ -168,7 +169,7 @@ class _Words:
             instant = read_instant(value)
             if len(value) == len("2024-05-19"):
                 return f"{instant.day} {instant:%b %Y}"
-            return display.MINUTE_FORMAT.format(instant.astimezone(self.zone))
+            return MINUTE_FORMAT.format(instant.astimezone(self.zone))
         except (QueryError, OverflowError):  # the latter near the first and the last year
             return value
 

@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from datetime import date, timedelta, tzinfo
+from datetime import date, tzinfo
 from heapq import merge
 from typing import Any
 from urllib.parse import urlencode
 
-from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.utils.text import Truncator
 
+from system.templatetags.moments import moment_context
 from tableapi.attached import attachments, comments, followers, preview
 from tableapi.attached.media_types import IMAGE_TYPES
 from tableapi.attached.records import OpenRecord, open_record
@@ -23,7 +23,7 @@ from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller, ReadContext
 from tableapi.read.entry_pages import Entry, EntryPage
 from tableapi.read.pipeline import RECORD_ID
-from workspace.forms.display import MINUTE_FORMAT, column_label, display_text, local_time
+from workspace.forms.display import column_label, display_text, local_time
 from workspace.forms.options import labels_of
 from workspace.forms.parameters import parameters
 
@@ -50,8 +50,6 @@ Names = Mapping[tuple[str, str | None], str]
 
 MAX_SHOWN_CHARACTERS = 200
 MAX_SHOWN_REFERENCES = 10
-# After that, the date says more than "3 weeks ago".
-MAX_RELATIVE_AGE = timedelta(days=7)
 UNNAMED = "(not available)"
 LINK_OR_MENTION = re.compile(
     rf"(?P<link>https?://[^\s<>\"]+[^\s<>\".,;:!?)\]}}'])|(?P<mention>{comments.MENTION.pattern})"
@@ -207,10 +205,7 @@ def time_context(value: str | None, caller: Caller) -> dict[str, str]:
     """A time as the Table API returns it: for machines, on the caller's clock, and relative to now. Empty if hidden."""
     if value is None:
         return {}
-    at = local_time(value, caller.time_zone)
-    exact = MINUTE_FORMAT.format(at)
-    is_recent = caller.now - at < MAX_RELATIVE_AGE
-    return {"iso": at.isoformat(), "exact": exact, "text": naturaltime(at) if is_recent else exact}
+    return moment_context(local_time(value, caller.time_zone), caller.now)
 
 
 def comment_parts(text: str) -> list[dict[str, str | None]]:

@@ -1,0 +1,37 @@
+// Mends what the templates of the administration's theme leave out: hidden icon names, and labels of fields without one.
+"use strict";
+{
+  const hideIcons = () => {
+    for (const icon of document.querySelectorAll(".material-symbols-outlined:not([aria-hidden])")) icon.setAttribute("aria-hidden", "true");
+  };
+  const labelOf = (field) => document.querySelector(`label[for="${CSS.escape(field.id)}"]`)?.textContent.replace("*", "").trim();
+  const headingOf = (field) => {
+    const cell = field.closest("td");
+    return cell?.closest("table")?.tHead?.rows[0]?.cells[cell.cellIndex]?.querySelector("span > span")?.textContent.replace("*", "").trim();
+  };
+
+  const labelFields = () => {
+    for (const field of document.querySelectorAll(".inline-related td :is(input, select, textarea):not([type=hidden], [aria-label])")) {
+      const name = labelOf(field) || headingOf(field);
+      if (name) field.setAttribute("aria-label", name);
+    }
+    // The control that select2 shows in the place of a select, and its search field.
+    for (const select of document.querySelectorAll("select.select2-hidden-accessible")) {
+      const name = labelOf(select) || select.getAttribute("aria-label") || headingOf(select);
+      if (!name) continue;
+      const container = select.nextElementSibling;
+      for (const control of container?.querySelectorAll("[role=combobox], [role=searchbox], [role=textbox], .select2-search__field") ?? []) {
+        if (control.matches("[role=textbox]:not(input, textarea)")) continue; // the value
+        control.removeAttribute("aria-labelledby");
+        control.setAttribute("aria-label", control.textContent.trim() ? `${name}: ${control.textContent.trim()}` : name);
+      }
+    }
+  };
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const mend = () => { hideIcons(); labelFields(); };
+    mend();
+    addEventListener("load", mend);
+    new MutationObserver(mend).observe(document.body, { childList: true, subtree: true });
+  });
+}
