@@ -3,7 +3,7 @@
 from django.urls import path
 
 from tableapi.attached import attachments, comments, followers
-from workspace.pages import home, imports, list_columns, list_edit, notifications, record, saved_lists, search
+from workspace.pages import designer, home, imports, list_columns, list_edit, notifications, record, saved_lists, search
 from workspace.pages import list as list_page
 from workspace.pages.activity import ActivityAction, ActivityPage, AttachmentFile, UploadAction
 
@@ -20,6 +20,7 @@ urlpatterns = [
     path("find/", search.SearchPage.as_view(), name="find"),
     path("notifications/", notifications.NotificationsPage.as_view(), name="notifications"),
     path("notifications/<slug:entry>/", mark_notification, name="notification-read"),
+    path("design/<slug:table>/", designer.TableDesignPage.as_view(), name="design-table"),
     path("tables/", home.HomePage.as_view(), name="tables"),
     # The list of a table.
     path(TABLE, list_page.ListPage.as_view(), name="table-list"),

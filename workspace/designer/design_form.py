@@ -1,0 +1,105 @@
+"""The whole form of the designer: one version that was shown, several sections, one transaction."""
+
+import hashlib
+from collections.abc import Iterator
+from itertools import chain
+
+from django.db import transaction
+from django.http import QueryDict
+
+from tableapi.ddl import schema_editor
+from tableapi.models import Choice, Column, Rule, SetRule, Table, View, ViewColumn
+
+from .section import Section
+from .table_section import TableSection
+
+SECTIONS: tuple[type[Section], ...] = (TableSection,)
+STALE_MESSAGE = (
+    "Another administrator changed this table while you were editing it: {names}. Nothing was saved, and your entries "
+    "are still here. If you save again, they replace those changes."
+)
+
+
+class SaveRefused(Exception):
+    """Rolls back a save; the errors are in the sections."""
+
+
+class DesignForm:
+    def __init__(self, table: Table, data: QueryDict | None = None) -> None:
+        self.table, self.data, self.is_new = table, data, table.is_new
+        self.errors: list[str] = []
+        self.costs: list[str] = []
+        self.sections = [section(data, table) for section in SECTIONS]
+        self.versions = {} if self.is_new else record_versions(table)
+
+    @property
+    def versions_text(self) -> str:
+        return " ".join(f"{sys_id}:{version}" for sys_id, (version, _) in self.versions.items())
+
+    def is_valid(self) -> bool:
+        return all([section.is_valid() for section in self.sections])
+
+    def save(self) -> bool:
+        """Save all sections, or nothing if anything is refused, stale, or costs something that was not confirmed."""
+        assert self.data is not None
+        if not self.is_valid():
+            return False
+        self.costs = list(chain.from_iterable(section.costs() for section in self.sections))
+        if self.costs and self.data.get("confirmed") != self.costs_digest:
+            return False
+        try:
+            with schema_editor.design_lock(), transaction.atomic():
+                self._check_versions(self.data.get("versions", ""))
+                for section in self.sections:
+                    section.save()
+                    if not section.is_valid():
+                        raise SaveRefused
+        except SaveRefused:
+            return False
+        return True
+
+    @property
+    def costs_digest(self) -> str:
+        """Sent back by the button that confirms these costs."""
+        return hashlib.sha256("\n".join(self.costs).encode()).hexdigest()
+
+    def _check_versions(self, shown_text: str) -> None:
+        if self.is_new:
+            return
+        self.versions = record_versions(self.table)
+        shown = dict(part.partition(":")[::2] for part in shown_text.split())
+        current = {sys_id: str(version) for sys_id, (version, _) in self.versions.items()}
+        changed = [self.versions[sys_id][1] for sys_id in current if shown.get(sys_id) != current[sys_id]]
+        deleted_count = len(shown.keys() - current.keys())
+        if changed or deleted_count:
+            names = [*changed[:5], *(["…"] if len(changed) > 5 else [])]
+            names += [f"{deleted_count} deleted"] if deleted_count else []
+            self.errors.append(STALE_MESSAGE.format(names=", ".join(names)))
+            raise SaveRefused
+
+
+def record_versions(table: Table) -> dict[str, tuple[int, str]]:
+    """The version and description of each record that the page of the table shows."""
+    columns, views = Column.objects.filter(table=table), View.objects.filter(table=table)
+    parts: Iterator[tuple[str, object]] = (
+        (kind, record)
+        for kind, records in (
+            ("table", Table.objects.filter(pk=table.pk)),
+            ("column", columns.select_related("table")),
+            ("choice", Choice.objects.filter(column__in=columns)),
+            ("view", views.select_related("table")),
+            ("view column", ViewColumn.objects.filter(view__in=views)),
+            ("rule", Rule.objects.filter(table=table).select_related("table")),
+            ("automatic value", SetRule.objects.filter(column__in=columns).select_related("column__table", "watched")),
+        )
+        for record in records  # type: ignore[attr-defined]
+    )
+    return {record.pk: (record.sys_version, f"{kind} {record}") for kind, record in parts}  # type: ignore[attr-defined]
+
+
+def find_table(name: str) -> Table | None:
+    return Table.objects.filter(name=name).first()
+
+
+def new_table() -> Table:
+    return Table()

@@ -1,0 +1,97 @@
+"""The section of the table itself: its label, name and options."""
+
+from typing import Any
+from unicodedata import normalize
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.http import QueryDict
+
+from tableapi.models import Table
+
+from .section import Section, add_errors, save_record
+
+
+class DesignModelForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A form whose record is validated when it is saved, with the catalogue of that moment."""
+
+    fixed_names: tuple[str, ...] = ()
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # A refused save leaves the record as if it were stored, so this is noted before.
+        self.is_new = self.instance.is_new
+        for name in self.fixed_names if not self.is_new else ():
+            if name in self.fields:
+                self.fields[name].disabled = True
+
+    def _post_clean(self) -> None:
+        self.instance = forms.models.construct_instance(self, self.instance)  # type: ignore[attr-defined]
+
+    def save_record(self) -> None:
+        try:
+            save_record(self.instance)
+        except ValidationError as error:
+            add_errors(self, error)
+
+
+class TableForm(DesignModelForm):
+    fixed_names = Table.fixed_fields
+    name = forms.CharField(
+        max_length=63,
+        required=False,
+        help_text="Used in addresses and by programs. Lowercase letters, digits and underscores. Fixed once saved.",
+    )
+    parent = forms.ModelChoiceField(
+        Table.objects.filter(is_system=False).order_by("label"),
+        required=False,
+        label="Extends",
+        empty_label="No table",
+        help_text="The columns and rules of that table also apply to this one. Fixed once saved.",
+    )
+
+    class Meta:
+        model = Table
+        fields = ("label", "name", "parent", "number_prefix", "deferred_create")
+        labels = {"deferred_create": "Create records in the background"}
+        help_texts = {
+            "number_prefix": "Uppercase letters, such as TSK. Every new record gets a number with this prefix.",
+            "deferred_create": "New records are checked at once and created a moment later.",
+        }
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if self.instance.is_system:
+            for name in ("number_prefix", "deferred_create"):
+                self.fields[name].disabled = True
+
+    def clean_name(self) -> str:
+        """Without a name, one is derived from the label, as the script of the page does."""
+        return self.cleaned_data["name"] or name_of_label(self.cleaned_data.get("label", ""))
+
+
+def name_of_label(label: str, prefix: str = "") -> str:
+    """
+    >>> name_of_label("Bought on (date)"), name_of_label("Größe"), name_of_label("2nd owner"), name_of_label("Seat", "x_")
+    ('bought_on_date', 'grosse', 'c_2nd_owner', 'x_seat')
+    """
+    plain = normalize("NFKD", label.replace("ß", "ss")).encode("ascii", "ignore").decode().lower()
+    name = "_".join("".join(letter if letter.isalnum() else " " for letter in plain).split())
+    if not prefix and name[:1].isdigit():
+        prefix = "c_"
+    return f"{prefix}{name}"[:63].rstrip("_") if name else ""
+
+
+class TableSection(Section):
+    title, template = "Table", "workspace/designer/table.html"
+
+    def __init__(self, data: QueryDict | None, table: Table) -> None:
+        super().__init__(data, table)
+        self.form = TableForm(data, instance=table, prefix="table")
+
+    def is_valid(self) -> bool:
+        return self.form.is_valid()
+
+    def save(self) -> None:
+        if self.form.is_new or self.form.has_changed():
+            self.form.save_record()
