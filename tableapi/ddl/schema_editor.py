@@ -30,6 +30,13 @@ LOCK_TIMEOUT_MS = 2_000
 MAX_ATTEMPTS = 4
 RETRY_PAUSE_S = 0.1
 
+# Writes wait while the values are compared (measured: 1.3 s for a million records).
+MAX_RECORDS_FOR_UNIQUE_INDEX = 1_000_000
+TOO_LARGE_FOR_UNIQUE = (
+    "The table has more than {:,} records, and no record could be written while their values are compared. Create a "
+    "table with a unique column, then import the records into it."
+)
+
 # Sent as one message to save round trips to the database.
 WITH_LOCK_TIMEOUT = sql.SQL("""
     SELECT set_config('servicebase.lock_timeout', current_setting('lock_timeout'), true);
@@ -116,9 +123,23 @@ def has_records(table: Table) -> bool:
     return bool(exists)
 
 
-def count_values(column: Column) -> int:
+def has_more_records(table: Table, count: int) -> bool:
+    query = sql.SQL("SELECT EXISTS (SELECT FROM {} OFFSET %s)").format(qualified_name(table))
+    ((has_more,),) = fetch_rows(query, [count])
+    return bool(has_more)
+
+
+def count_records(table: Table) -> int:
+    ((count,),) = fetch_rows(sql.SQL("SELECT count(*) FROM {}").format(qualified_name(table)))
+    return int(count)
+
+
+def count_values(column: Column, value: str | None = None) -> int:
+    """The records that have a value in the column, or this value."""
     name = sql.Identifier(column.database_name)
-    ((count,),) = fetch_rows(sql.SQL("SELECT count({}) FROM {}").format(name, _storage_table(column)))
+    condition = sql.SQL("" if value is None else " WHERE {} = %s").format(name)
+    query = sql.SQL("SELECT count({}) FROM {}").format(name, _storage_table(column))
+    ((count,),) = fetch_rows(query + condition, None if value is None else [value])
     return int(count)
 
 
@@ -274,6 +295,9 @@ def drop_column(column: Column) -> None:
 
 
 def create_unique_index(column: Column) -> None:
+    """Refused for large tables, because writes would wait for longer than callers do."""
+    if has_more_records(column.table, MAX_RECORDS_FOR_UNIQUE_INDEX):
+        raise ValidationError({"is_unique": TOO_LARGE_FOR_UNIQUE.format(MAX_RECORDS_FOR_UNIQUE_INDEX)})
     try:
         execute(physical_names.unique_index(column, column.table.name).create_sql())
     except IntegrityError as error:

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from itertools import chain
+from typing import Any
 
 from django.db import transaction
 from django.http import QueryDict
@@ -10,10 +11,16 @@ from django.http import QueryDict
 from tableapi.ddl import schema_editor
 from tableapi.models import Choice, Column, Rule, SetRule, Table, View, ViewColumn
 
+from .automatic_values_section import AutomaticValuesSection
+from .columns_section import ColumnsSection
+from .preview import preview
+from .rows import RowSection
 from .section import Section
 from .table_section import TableSection
+from .views_section import ViewsSection
 
-SECTIONS: tuple[type[Section], ...] = (TableSection,)
+# Columns come before what uses them.
+SECTIONS: tuple[type[Section], ...] = (TableSection, ColumnsSection, ViewsSection, AutomaticValuesSection)
 STALE_MESSAGE = (
     "Another administrator changed this table while you were editing it: {names}. Nothing was saved, and your entries "
     "are still here. If you save again, they replace those changes."
@@ -29,6 +36,7 @@ class DesignForm:
         self.table, self.data, self.is_new = table, data, table.is_new
         self.errors: list[str] = []
         self.costs: list[str] = []
+        self.shown_label = table.label
         self.sections = [section(data, table) for section in SECTIONS]
         self.versions = {} if self.is_new else record_versions(table)
 
@@ -36,8 +44,17 @@ class DesignForm:
     def versions_text(self) -> str:
         return " ".join(f"{sys_id}:{version}" for sys_id, (version, _) in self.versions.items())
 
+    @property
+    def rule_count(self) -> int:
+        return self.table.rules.count()
+
+    @property
+    def has_field_errors(self) -> bool:
+        return self.data is not None and not self.data.get("step") and not self.is_valid()
+
     def is_valid(self) -> bool:
-        return all([section.is_valid() for section in self.sections])
+        # All errors are shown together.
+        return [section.is_valid() for section in self.sections].count(False) == 0
 
     def save(self) -> bool:
         """Save all sections, or nothing if anything is refused, stale, or costs something that was not confirmed."""
@@ -57,6 +74,17 @@ class DesignForm:
         except SaveRefused:
             return False
         return True
+
+    def add_row(self, prefix: str) -> None:
+        for section in self.sections:
+            if isinstance(section, RowSection) and section.prefix == prefix:
+                section.add_row()
+
+    def preview(self) -> dict[str, Any]:
+        columns = next(section for section in self.sections if isinstance(section, ColumnsSection))
+        views = next(section for section in self.sections if isinstance(section, ViewsSection))
+        label = self.data.get("table-label", "") if self.data else self.table.label
+        return preview(columns, views, label)
 
     @property
     def costs_digest(self) -> str:
@@ -92,7 +120,7 @@ def record_versions(table: Table) -> dict[str, tuple[int, str]]:
             ("rule", Rule.objects.filter(table=table).select_related("table")),
             ("automatic value", SetRule.objects.filter(column__in=columns).select_related("column__table", "watched")),
         )
-        for record in records  # type: ignore[attr-defined]
+        for record in records
     )
     return {record.pk: (record.sys_version, f"{kind} {record}") for kind, record in parts}  # type: ignore[attr-defined]
 

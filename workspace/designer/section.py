@@ -30,6 +30,8 @@ from tableapi.models import Table
 class Section:
     title = ""
     template = ""
+    # The path of its own script among the static files, if it has one.
+    script = ""
 
     def __init__(self, data: QueryDict | None, table: Table) -> None:
         self.data, self.table = data, table

@@ -1,14 +1,15 @@
 """The section of the table itself: its label, name and options."""
 
 from typing import Any
-from unicodedata import normalize
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
 from tableapi.models import Table
+from tableapi.models.tables import MAX_NAME_LENGTH
 
+from .names import name_of_label
 from .section import Section, add_errors, save_record
 
 
@@ -26,7 +27,7 @@ class DesignModelForm(forms.ModelForm):  # type: ignore[type-arg]
                 self.fields[name].disabled = True
 
     def _post_clean(self) -> None:
-        self.instance = forms.models.construct_instance(self, self.instance)  # type: ignore[attr-defined]
+        self.instance = forms.models.construct_instance(self, self.instance)
 
     def save_record(self) -> None:
         try:
@@ -35,14 +36,19 @@ class DesignModelForm(forms.ModelForm):  # type: ignore[type-arg]
             add_errors(self, error)
 
 
+class TableChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]
+    def label_from_instance(self, table: Table) -> str:
+        return f"{table.label} ({table.name})"
+
+
 class TableForm(DesignModelForm):
     fixed_names = Table.fixed_fields
     name = forms.CharField(
-        max_length=63,
+        max_length=MAX_NAME_LENGTH,
         required=False,
         help_text="Used in addresses and by programs. Lowercase letters, digits and underscores. Fixed once saved.",
     )
-    parent = forms.ModelChoiceField(
+    parent = TableChoiceField(
         Table.objects.filter(is_system=False).order_by("label"),
         required=False,
         label="Extends",
@@ -68,18 +74,6 @@ class TableForm(DesignModelForm):
     def clean_name(self) -> str:
         """Without a name, one is derived from the label, as the script of the page does."""
         return self.cleaned_data["name"] or name_of_label(self.cleaned_data.get("label", ""))
-
-
-def name_of_label(label: str, prefix: str = "") -> str:
-    """
-    >>> name_of_label("Bought on (date)"), name_of_label("Größe"), name_of_label("2nd owner"), name_of_label("Seat", "x_")
-    ('bought_on_date', 'grosse', 'c_2nd_owner', 'x_seat')
-    """
-    plain = normalize("NFKD", label.replace("ß", "ss")).encode("ascii", "ignore").decode().lower()
-    name = "_".join("".join(letter if letter.isalnum() else " " for letter in plain).split())
-    if not prefix and name[:1].isdigit():
-        prefix = "c_"
-    return f"{prefix}{name}"[:63].rstrip("_") if name else ""
 
 
 class TableSection(Section):

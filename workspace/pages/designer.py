@@ -6,9 +6,12 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 
-from system.errors import AccessDenied, NotFound
+from system.errors import AccessDenied, Conflict, NotFound
+from tableapi.database import catalogue_loader
+from workspace.designer import design_list
 from workspace.designer.design_form import DesignForm, find_table, new_table
 from workspace.pages.base import WorkspacePage
+from workspace.pages.search import search_text
 
 # Not a valid name of a table.
 NEW_TABLE = "new-table"
@@ -22,25 +25,68 @@ class DesignerPage(WorkspacePage):
             raise AccessDenied("Only administrators can design tables.")
         return super().dispatch(request, *args, **kwargs)
 
-    def design_form(self, table: str, **options: Any) -> DesignForm:
-        found = new_table() if table == NEW_TABLE else find_table(table)
-        if found is None:
+    def find_table(self, name: str) -> Any:
+        table = new_table() if name == NEW_TABLE else find_table(name)
+        if table is None:
             raise NotFound("There is no such table.")
-        return DesignForm(found, **options)
+        return table
+
+
+class DesignListPage(DesignerPage):
+    """`/design/?q=…`."""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        text = search_text(request) if "q" in request.GET else ""
+        return self.render("designer/list", {"tables": design_list.find_tables(text), "text": text})
 
 
 class TableDesignPage(DesignerPage):
     """`/design/{table}/`, and `/design/new-table/`."""
 
     def get(self, request: HttpRequest, table: str) -> HttpResponse:
-        return self.show(self.design_form(table))
+        catalogue_loader.reload_if_changed()  # the labels of view paths come from it
+        return self.show(DesignForm(self.find_table(table)))
 
     def post(self, request: HttpRequest, table: str) -> HttpResponse:
-        form = self.design_form(table, data=request.POST)
+        form = DesignForm(self.find_table(table), request.POST)
+        if request.POST.get("step"):  # adds an empty row where scripts are switched off
+            form.add_row(request.POST["step"])
+            return self.show(form)
         if not form.save():
             return self.show(form)
         messages.success(request, "Saved.")
         return redirect("design-table", form.table.name)
 
     def show(self, form: DesignForm) -> HttpResponse:
-        return self.render("designer/page", {"form": form, "table": form.table, "is_new": form.is_new})
+        return self.render("designer/page", {"form": form, "table": form.table, "preview": form.preview()})
+
+
+class PreviewView(DesignerPage):
+    """`/design/{table}/preview/`: the preview of what was typed, as a fragment for the script of the page."""
+
+    def post(self, request: HttpRequest, table: str) -> HttpResponse:
+        form = DesignForm(self.find_table(table), request.POST)
+        return self.render("designer/preview", {"preview": form.preview()})
+
+
+class TableDeletionPage(DesignerPage):
+    """`/design/{table}/delete/`: says what is lost, then deletes the table."""
+
+    def get(self, request: HttpRequest, table: str) -> HttpResponse:
+        return self.show(self.find_stored(table))
+
+    def post(self, request: HttpRequest, table: str) -> HttpResponse:
+        found = self.find_stored(table)
+        if reason := design_list.delete_table(found):
+            return self.show(self.find_stored(table), Conflict(reason))
+        messages.success(request, f"The table {found.label} was deleted.")
+        return redirect("design")
+
+    def find_stored(self, name: str) -> Any:
+        if name == NEW_TABLE:
+            raise NotFound("There is no such table.")
+        return self.find_table(name)
+
+    def show(self, table: Any, error: Conflict | None = None) -> HttpResponse:
+        values = {"table": table, **design_list.deletion_of(table)}
+        return self.render("designer/delete", values, error)

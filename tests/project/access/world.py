@@ -77,7 +77,7 @@ def example_path(route: str, ids: dict[str, str]) -> str:
     if match and match[1] in apps.app_configs:
         return "/" + _admin_path(*match.groups())
     path = route.replace("(?P<table>[^/]+)", "task").replace("(?P<sys_id>[^/]+)", ids["task"])
-    if path.startswith("tables/"):
+    if path.startswith(("tables/", "design/")):
         path = path.replace("<slug:table>", "task").replace("<slug:column>", "state")
         path = path.replace("saved/<slug:sys_id>", f"saved/{'0' * 18}").replace(
             "import/<slug:sys_id>", f"import/{'0' * 18}"

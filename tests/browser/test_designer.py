@@ -1,0 +1,156 @@
+"""The designer as an administrator uses it: a whole table with few clicks, the keyboard, a phone, and the preview."""
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.axe import assert_no_findings
+from tests.browser.visitor import Visitor
+from workspace.forms.display import PATH_SEPARATOR
+
+pytestmark = pytest.mark.browser
+
+MAX_CLICKS, MAX_TYPED_FIELDS = 25, 15
+
+
+class CountingHand:
+    """Clicks and types, and counts both. Tab and Enter in a field count as typing."""
+
+    def __init__(self, page: Page) -> None:
+        self.page, self.clicks, self.typed_fields = page, 0, 0
+
+    def click(self, locator: Locator) -> None:
+        locator.click()
+        self.clicks += 1
+
+    def select(self, locator: Locator, label: str) -> None:
+        """Opening the select and choosing are two clicks."""
+        locator.select_option(label=label)
+        self.clicks += 2
+
+    def type(self, text: str) -> None:
+        """Type into the field that has the focus."""
+        self.page.keyboard.insert_text(text)
+        self.typed_fields += 1
+
+
+def add_column(hand: CountingHand, card: str, label: str) -> None:
+    hand.click(hand.page.locator(f"[data-add-type={card}]"))
+    hand.type(label)
+
+
+def test_a_table_of_eight_columns_takes_few_clicks(desktop_visitor: Visitor):
+    page = desktop_visitor.sign_in("alice").page
+    page.goto("/tables/")
+    hand = CountingHand(page)
+    hand.click(page.get_by_role("link", name="Design tables"))
+    hand.click(page.get_by_role("link", name="Create table"))
+    expect(page.get_by_label("Label").first).to_be_focused()
+    hand.type("Laptop")
+    add_column(hand, "string", "Model")
+    page.keyboard.press("Enter")
+    hand.type("Serial number")
+    add_column(hand, "date", "Bought on")
+    add_column(hand, "decimal", "Price")
+    add_column(hand, "boolean", "Leased")
+    add_column(hand, "text", "Notes")
+    add_column(hand, "choice", "State")
+    hand.click(page.locator("[name$=-choices]:visible"))
+    hand.type("New\nIn use")
+    add_column(hand, "reference", "Owner")
+    hand.select(page.locator("[name$=-reference_table]:visible"), "User (user)")
+    hand.click(page.get_by_role("button", name="Add a form view with all columns"))
+    expect(page.locator("#preview")).to_contain_text("Serial number")
+    assert_no_findings(page)
+    assert desktop_visitor.overflow_px() <= 0
+    hand.click(page.get_by_role("button", name="Create table"))
+    page.wait_for_url("**/design/laptop/")
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    assert_no_findings(page)
+    # Without the four rules of the walk.
+    assert hand.clicks <= MAX_CLICKS - 5 and hand.typed_fields <= MAX_TYPED_FIELDS - 1, hand
+
+    hand.page.goto("/tables/laptop/new/")
+    for label in ("Model", "Serial number", "Bought on", "Price", "Leased", "Notes", "State", "Owner"):
+        expect(page.get_by_label(label, exact=True)).to_be_visible()
+    page.goto("/tables/laptop/")
+    page.get_by_role("link", name="Design", exact=True).click()
+    page.wait_for_url("**/design/laptop/")
+
+
+def test_the_keyboard_orders_choices_and_the_columns_of_views(visitor: Visitor):
+    size = visitor.page.viewport_size
+    name = f"desk_{size['width'] if size else 0}"
+    page = visitor.sign_in("alice").page
+    page.goto("/design/new-table/")
+    page.keyboard.insert_text(name)
+    page.locator("[data-add-type=choice]").click()
+    page.keyboard.insert_text("State")
+    page.locator("[name$=-choices]:visible").fill("New\nOld\nGone")
+    page.get_by_text("Order", exact=True).click()
+    page.get_by_role("button", name="Move Gone up").press("Enter")
+    expect(page.get_by_role("button", name="Move Gone up")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("[name$=-choices]:visible")).to_have_value("Gone\nNew\nOld")
+    page.locator("[data-add-type=string]").click()
+    page.keyboard.insert_text("Place")
+    page.get_by_role("button", name="Add a list view").click()
+    page.get_by_role("button", name="Move Place up").press("Enter")
+    page.get_by_role("textbox", name="New heading").fill("More")
+    page.get_by_role("textbox", name="New heading").press("Enter")
+    page.get_by_role("button", name="Move More up").press("Enter")
+    expect(page.locator("[name^=views][name$=-columns]").first).to_have_value("place\n# More\nstate")
+    assert_no_findings(page)
+    assert visitor.overflow_px() <= 0
+    page.keyboard.press("Control+s")
+    page.wait_for_url(f"**/design/{name}/")
+    expect(page.get_by_label("Choices")).to_have_value("Gone\nNew\nOld")
+
+
+def test_a_view_column_is_picked_from_a_referenced_record(desktop_visitor: Visitor):
+    page = desktop_visitor.sign_in("alice").page
+    page.goto("/design/task/")
+    view = page.get_by_role("button", name="Add another view")
+    view.click()
+    page.keyboard.insert_text("people")
+    picker = page.get_by_role("combobox", name="Add a column to the view").last
+    picker.fill(f"Caller{PATH_SEPARATOR}Log")
+    page.get_by_role("option", name=f"Caller{PATH_SEPARATOR}Login").click()
+    row = page.get_by_role("group", name="View people")
+    row.get_by_role("button", name="Remove Short description").click()
+    page.get_by_role("button", name="Save", exact=True).last.click()
+    page.wait_for_load_state()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    stored = page.get_by_role("group", name="View people")
+    expect(stored.get_by_text(f"Caller{PATH_SEPARATOR}Login", exact=True)).to_be_visible()
+    expect(stored.get_by_role("button", name="Move Short description up")).to_have_count(0)
+
+
+def test_a_choice_column_suggests_its_values_for_an_automatic_value(desktop_visitor: Visitor):
+    page = desktop_visitor.sign_in("alice").page
+    page.goto("/design/task/")
+    page.get_by_role("button", name="Add an automatic value").click()
+    row = page.get_by_role("group", name="Automatic value").last
+    row.get_by_label("When this column changes").select_option("priority")
+    row.get_by_label("To", exact=True).focus()
+    expect(row.locator("datalist option").first).to_have_attribute("value", "1")
+
+
+def test_a_deletion_is_confirmed_with_its_costs(desktop_visitor: Visitor):
+    page = desktop_visitor.sign_in("alice").page
+    page.goto("/design/new-table/")
+    page.keyboard.insert_text("Shelf")
+    page.locator("[data-add-type=string]").click()
+    page.keyboard.insert_text("Room")
+    page.get_by_role("button", name="Create table").click()
+    page.wait_for_url("**/design/shelf/")
+    page.get_by_label("Delete Room").check()
+    page.get_by_role("button", name="Save", exact=True).last.click()
+    expect(page.get_by_text("“Room” is deleted.")).to_be_visible()
+    assert_no_findings(page)
+    page.get_by_role("button", name="Save anyway").click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    expect(page.get_by_label("Delete Room")).to_have_count(0)
+    page.get_by_role("link", name="Delete", exact=True).click()
+    page.get_by_role("button", name="Delete table").click()
+    page.wait_for_url("**/design/")
+    assert_no_findings(page)
