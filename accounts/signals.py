@@ -11,12 +11,14 @@ from django.utils import timezone
 
 from accounts.authentication import access_keys
 from accounts.models import AccessKey, Role, User, UserRole, sessions
+from system.background import hourly_counts
 
 
 @receiver(user_logged_in)
 def record_sign_in(sender: Any, request: HttpRequest, user: User, **_: Any) -> None:
     # Not `save`: a sign-in must not change the record's version or history.
     User.objects.filter(pk=user.pk).update(last_login=timezone.now())
+    hourly_counts.process_counts.add(hourly_counts.SIGN_INS)
     request.session[sessions.ADDRESS_KEY] = request.META.get("REMOTE_ADDR", "")[:45]
     request.session[sessions.BROWSER_KEY] = request.headers.get("User-Agent", "")[:200]
 

@@ -30,6 +30,7 @@ UNSUPPORTED_TYPE = "application/octet-stream"
 django.setup()
 
 from accounts.authentication import passwords  # noqa: E402  (its models need the loaded apps)
+from system.background.hourly_counts import process_counts as process_counts  # noqa: E402
 
 # Secrets have been read by now, and child processes would inherit them.
 for name in secret_names():

@@ -1,4 +1,4 @@
-"""The tables that all apps share: system properties, the Record Deletion Log, preparation and heartbeats."""
+"""The tables that all apps share: properties, the Record Deletion Log, preparation, heartbeats and hourly counts."""
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -101,6 +101,18 @@ class Change(models.Model):  # noqa: DJ008  (no page shows these rows by their t
     class Meta:
         db_table = "sys_change"
         managed = False
+
+
+class HourlyCount(models.Model):  # noqa: DJ008
+    """What happened in an hour, for the charts of the dashboard; see `system.background.hourly_counts`."""
+
+    pk = models.CompositePrimaryKey("hour", "kind")
+    hour = models.DateTimeField()
+    kind = models.CharField(max_length=20, db_collation="C")
+    count = models.BigIntegerField()
+
+    class Meta:
+        db_table = "system_hourly_count"
 
 
 class Preparation(models.Model):  # noqa: DJ008

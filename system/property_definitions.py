@@ -149,9 +149,15 @@ EXPORT_RECORDS = PropertyDefinition(
     "1000000",
     check_export_records,
 )
+FIRST_STEPS = PropertyDefinition(
+    "svc.dashboard.first_steps",
+    "Whether the dashboard shows the first steps until all of them are done.",
+    "boolean",
+    "true",
+)
 _DEFINITIONS = (
     WELCOME_PAGE, CASE_SENSITIVE, WYSIWYG_COLUMNS, CHANGE_HISTORY_DAYS, CHANGE_FEED_DAYS, ATTACHMENT_TYPES,
-    ASSIGNMENT_COLUMNS, EXPORT_RECORDS,
+    ASSIGNMENT_COLUMNS, EXPORT_RECORDS, FIRST_STEPS,
 )  # fmt: skip
 # The row of a new property is created after the next migration.
 DEFINITIONS = {definition.name: definition for definition in _DEFINITIONS}

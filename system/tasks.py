@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from system import properties
-from system.background import change_partitions
+from system.background import change_partitions, hourly_counts
 from system.models import Heartbeat
 from system.property_definitions import CHANGE_HISTORY_DAYS
 
@@ -12,6 +12,12 @@ from system.property_definitions import CHANGE_HISTORY_DAYS
 def beat_of_worker() -> None:
     """Sent by beat and run by the worker, so it proves that the broker, beat and the worker all work."""
     Heartbeat.record("worker")
+
+
+@shared_task
+def store_hourly_counts() -> None:
+    """Count changes and queued documents for the dashboard, and delete old counts."""
+    hourly_counts.store_data_counts()
 
 
 @shared_task

@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from accounts.admin import access_keys, roles, users  # noqa: F401  (each registers its pages)
 from accounts.authentication import login_attempts
-from accounts.models import User
+from accounts.models import User, UserRole
 from system.admin_site import dashboard
 from system.http import start_page
 
@@ -31,6 +31,20 @@ def people_tile(request: HttpRequest) -> dashboard.Tile | None:
     if locked_count := login_attempts.count_locked_logins():
         text += f" {locked_count} login{pluralize(locked_count, ' is,s are')} locked out."
     return dashboard.Tile("People", str(active_count), text, reverse("admin:accounts_user_changelist"), "person")
+
+
+@dashboard.register_step(order=20, app="accounts")
+def people_step() -> dashboard.Step:
+    has_colleagues = User.objects.filter(active=True)[1:2].exists()
+    return dashboard.Step("Add the people who work with you", reverse("admin:accounts_user_add"), has_colleagues)
+
+
+@dashboard.register_step(order=30, app="accounts")
+def roles_step() -> dashboard.Step:
+    """Done if anybody has a role other than the first administrator."""
+    return dashboard.Step(
+        "Give them roles", reverse("admin:accounts_role_changelist"), UserRole.objects.all()[1:2].exists()
+    )
 
 
 @start_page.register_entry

@@ -13,9 +13,10 @@ from django.utils.timesince import timesince
 from collections_app import access
 from collections_app.admin import collections, documents  # noqa: F401  (each registers its pages)
 from collections_app.documents import counts
-from collections_app.models import Version
+from collections_app.models import Collection, Document, Version
 from collections_app.models.documents import UNFINISHED_STATES, VersionState
 from system.admin_site import dashboard
+from system.background import hourly_counts
 from system.http import start_page
 
 # Processing takes seconds. A document that waits longer than this indicates a fault.
@@ -32,6 +33,23 @@ dashboard.register_links(
 @start_page.register_entry
 def collections_entry(request: HttpRequest) -> start_page.StartPageEntry | None:
     return start_page.StartPageEntry("Collections", "Search documents and add your own.", reverse("collections"), 20)
+
+
+@hourly_counts.QUEUE_LENGTHS.register
+def queue_length() -> int:
+    return Version.objects.filter(state__in=UNFINISHED_STATES).count()
+
+
+@dashboard.register_step(order=50, app="collections_app")
+def collection_step() -> dashboard.Step:
+    is_done = Collection.objects.filter(deleted_at__isnull=True).exists()
+    return dashboard.Step("Create a document collection", reverse("collections"), is_done)
+
+
+@dashboard.register_step(order=60, app="collections_app")
+def document_step() -> dashboard.Step:
+    is_done = Document.objects.filter(deleted_at__isnull=True).exists()
+    return dashboard.Step("Load the first document", reverse("collections"), is_done)
 
 
 @dashboard.register_tile(order=30)

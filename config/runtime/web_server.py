@@ -132,7 +132,9 @@ def serve(environment: Environment, listener_fd: int, serving_pipe: int) -> None
         os.write(serving_pipe, b"%d\n" % os.getpid())
     os.close(serving_pipe)
     wsgi.line_buffer.start()
+    wsgi.process_counts.start()
     gateway.watch(has_stopped)
+    wsgi.process_counts.stop()
     wsgi.line_buffer.stop()
 
 

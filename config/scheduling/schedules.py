@@ -5,6 +5,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 # Displayed name, task, and the interval in its largest unit, so that the admin shows "every day".
 SCHEDULES = (
     ("Record the heartbeat of the worker", "system.tasks.beat_of_worker", 10, "seconds"),
+    ("Count changes and queued documents for the dashboard", "system.tasks.store_hourly_counts", 5, "minutes"),
     ("Create and drop partitions of the change log", "system.tasks.update_change_partitions", 1, "days"),
     ("Build indexes of designed tables", "tableapi.tasks.build_indexes", 1, "minutes"),
     ("Create deferred records", "tableapi.tasks.create_deferred", 10, "seconds"),

@@ -22,6 +22,12 @@ dashboard.register_links(
 )
 
 
+@dashboard.register_step(order=10, app="sso")
+def connection_step() -> dashboard.Step:
+    is_connected = OidcSetting.get_active() is not None
+    return dashboard.Step("Connect single sign-on", reverse("admin:sso_oidcsetting_changelist"), is_connected)
+
+
 @dashboard.register_tile(order=20)
 def connection_tile(request: HttpRequest) -> dashboard.Tile | None:
     """The active connection, the age of its certificates, and the number of failed sign-ins."""

@@ -1,4 +1,4 @@
-"""The index page and sidebar of the admin site. Each app registers its tiles and links."""
+"""The index page and sidebar of the admin site. Each app registers its tiles, first steps and links."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -7,6 +7,11 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
+
+from system import properties
+from system.admin_site.charts import build_charts
+from system.models import Property
+from system.property_definitions import FIRST_STEPS
 
 
 @dataclass(frozen=True)
@@ -36,8 +41,19 @@ class Link:
         return reverse(f"admin:{app}_{name}_changelist")
 
 
+@dataclass(frozen=True)
+class Step:
+    """Something to do first on a new installation."""
+
+    title: str
+    url: str
+    is_done: bool
+
+
 TileFactory = Callable[[HttpRequest], Tile | None]
 TILES: list[tuple[int, TileFactory]] = []
+# The first steps, by their position, the app whose administrators can do them, and a function.
+STEPS: list[tuple[int, str, Callable[[], Step]]] = []
 # The links of each group, by its position and title.
 SIDEBAR_GROUPS: defaultdict[tuple[int, str], list[Link]] = defaultdict(list)
 
@@ -50,6 +66,22 @@ def register_tile(order: int) -> Callable[[TileFactory], TileFactory]:
         return factory
 
     return add
+
+
+def register_step(order: int, app: str) -> Callable[[Callable[[], Step]], Callable[[], Step]]:
+    def add(factory: Callable[[], Step]) -> Callable[[], Step]:
+        STEPS.append((order, app, factory))
+        return factory
+
+    return add
+
+
+def open_steps(user: Any) -> list[Step]:
+    """The first steps that the user can do, until all of them are done or an administrator hides them."""
+    if not properties.get(FIRST_STEPS):
+        return []
+    steps = [create() for _, app, create in sorted(STEPS, key=lambda entry: entry[0]) if user.has_module_perms(app)]
+    return [] if all(step.is_done for step in steps) else steps
 
 
 def register_links(title: str, order: int, *links: Link) -> None:
@@ -76,5 +108,8 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
 def add_tiles(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """The theme's callback for the index page."""
     factories = [factory for _, factory in sorted(TILES, key=lambda entry: entry[0])]
+    by_day = request.GET.get("range") == "days"
+    context |= {"steps": open_steps(request.user), "charts": build_charts(request, by_day=by_day), "by_day": by_day}
+    context["steps_property"] = Property.objects.filter(name=FIRST_STEPS.name).first()
     context["tiles"] = [tile for factory in factories if (tile := factory(request)) is not None]
     return context

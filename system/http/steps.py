@@ -6,6 +6,7 @@ import random
 import re
 import time
 import uuid
+from collections import Counter as Counts
 from functools import cache
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +19,7 @@ from django_prometheus.conf import PROMETHEUS_LATENCY_BUCKETS
 from prometheus_client import Counter, Histogram
 
 from system import errors
+from system.background import hourly_counts
 
 # The former name, so that filters of log lines still work.
 logger = structlog.get_logger("system.http.middleware")
@@ -154,6 +156,17 @@ def count_response(request: HttpRequest, status: int, started_at: float) -> None
     counter, latency = metrics_for(status, view, method)
     counter.inc()
     latency.observe(time.perf_counter() - started_at)
+
+
+@hourly_counts.TOTALS.register
+def response_totals() -> Counts[str]:
+    """The responses of this process since it started, without those to probes and Prometheus."""
+    totals: Counts[str] = Counts()
+    for sample in (sample for metric in RESPONSES.collect() for sample in metric.samples):
+        if sample.name.endswith("_total") and not sample.labels["view"].startswith("system.monitoring."):
+            kind = {"4": hourly_counts.REFUSALS, "5": hourly_counts.FAILURES}.get(sample.labels["status"][0])
+            totals.update(dict.fromkeys(filter(None, (hourly_counts.REQUESTS, kind)), int(sample.value)))
+    return totals
 
 
 POLICY_TEMPLATE = (

@@ -20,6 +20,13 @@ dashboard.register_links(
 )
 
 
+@dashboard.register_step(order=40, app="tableapi")
+def table_step() -> dashboard.Step:
+    """Shipped tables have no creator."""
+    is_done = Table.objects.filter(is_system=False, sys_created_by__isnull=False).exists()
+    return dashboard.Step("Create a table", reverse("admin:tableapi_table_changelist"), is_done)
+
+
 @dashboard.register_tile(order=20)
 def table_tile(request: HttpRequest) -> dashboard.Tile | None:
     if not request.user.is_superuser:

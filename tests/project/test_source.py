@@ -62,6 +62,7 @@ SQL_MODULES = {
     "tableapi/database/statement_runner.py": "statements of reads are run",
     "tableapi/ddl/schema_editor.py": "designed tables are created, changed and dropped",
     "tableapi/design/index_builder.py": "missing and invalid indexes are found",
+    "system/background/hourly_counts.py": "a count is added to the stored one",
     "system/background/index_builds.py": "indexes are built without blocking writes, by one builder at a time",
     "system/background/change_partitions.py": "partitions are created and dropped",
     "system/records/change_log.py": "writes are logged in a partitioned table, which has no key for a model",
