@@ -3,7 +3,18 @@
 from django.urls import path
 
 from tableapi.attached import attachments, comments, followers
-from workspace.pages import designer, home, imports, list_columns, list_edit, notifications, record, saved_lists, search
+from workspace.pages import (
+    access,
+    designer,
+    home,
+    imports,
+    list_columns,
+    list_edit,
+    notifications,
+    record,
+    saved_lists,
+    search,
+)
 from workspace.pages import list as list_page
 from workspace.pages.activity import ActivityAction, ActivityPage, AttachmentFile, UploadAction
 
@@ -17,6 +28,7 @@ mark_notification = notifications.NotificationsPage.as_view(http_method_names=["
 delete_attachment = ActivityAction.as_view(action=attachments.delete_attachment)
 
 urlpatterns = [
+    path("access/", access.AccessPage.as_view(), name="access"),
     path("find/", search.SearchPage.as_view(), name="find"),
     path("notifications/", notifications.NotificationsPage.as_view(), name="notifications"),
     path("notifications/<slug:entry>/", mark_notification, name="notification-read"),

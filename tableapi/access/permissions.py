@@ -1,7 +1,8 @@
 """Decides what a caller may do: evaluates access rules into decisions that the SQL applies. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 from system.encoded_query import SAMPLE_MOMENT, Query, QueryError, Range, ValueKind, parse, read_value
 from system.errors import BadRequest
@@ -63,6 +64,26 @@ RuleLevel = tuple[str, str | None, str]
 LevelOutcome = AlwaysAllowed | tuple[Rule, ...]
 
 
+class Basis(StrEnum):
+    """Why a verdict is as it is."""
+
+    RULE = "the rule"
+    NO_ROLE = "the user has no role of these rules"
+    ADMIN = "administrators bypass rules"
+    NO_RECORD_RULE = "no rule: administrators only"
+    RECORD = "no column rule: follows the record"
+    OWN_RULE_NEEDED = "no rule names this custom column"
+    FIXED = "fixed by the product"
+
+
+class Verdict(NamedTuple):
+    """The outcome of the level that decides, and the rules that lead to it."""
+
+    outcome: LevelOutcome
+    basis: Basis
+    rules: tuple[Rule, ...] = ()
+
+
 class Permissions:
     """What callers with these roles may do. Each decision is computed once and cached."""
 
@@ -78,26 +99,16 @@ class Permissions:
         """The records of this table, and of tables that extend it, on which the operation is allowed."""
         key = (operation, table.name)
         if key not in self._records:
-            fixed_roles = FIXED_WRITERS.get(table.name) if operation != READ else None
-            if operation == READ and table.name in HIDDEN_TABLES:
-                self._records[key] = NEVER
-            elif fixed_roles is not None:
-                self._records[key] = ALWAYS if fixed_roles & self.role_names else NEVER
-            else:
-                self._records[key] = self._decide(table, lambda member: self._record_outcome(operation, member))
+            self._records[key] = self._decide(table, lambda member: self.record_verdict(operation, member).outcome)
         return self._records[key]
 
     def column_decision(self, operation: str, table: Table, column: Column) -> Decision:
         """Of the records in `record_decision`, those where the operation is also allowed on this column."""
         key = (operation, table.name, column.name)
         if key not in self._columns:
-            fixed_roles = FIXED_READERS.get((table.name, column.name))
-            if fixed_roles is not None and not fixed_roles & self.role_names:
-                self._columns[key] = NEVER
-            else:
-                self._columns[key] = self._decide(
-                    table, lambda member: self._visible_column_outcome(operation, member, column.name)
-                )
+            self._columns[key] = self._decide(
+                table, lambda member: self.column_verdict(operation, member, column.name).outcome
+            )
         return self._columns[key]
 
     def decisions(self, operation: str, table: Table, columns: Iterable[Column]) -> list[Decision]:
@@ -114,7 +125,9 @@ class Permissions:
         if fixed_roles is not None and not fixed_roles & self.role_names:
             return False
         family = (self.catalogue.tables[name] for name in table.family)
-        return any(self._may_allow(member, self._column_outcome(READ, member, column.name)) for member in family)
+        return any(
+            self._may_allow(member, self._column_verdict(READ, member, column.name).outcome) for member in family
+        )
 
     def can_see_table(self, table: Table) -> bool:
         """ "A table is there for a caller who holds the roles of a rule of any operation on it." """
@@ -122,45 +135,65 @@ class Permissions:
             return False
         return any(self.record_decision(operation, table) != NEVER for operation in OPERATIONS)
 
-    def _record_outcome(self, operation: str, member: Table) -> LevelOutcome:
-        outcome = self._first_outcome((operation, name, RECORD_LEVEL) for name in self._rule_tables(member))
+    def record_verdict(self, operation: str, member: Table) -> Verdict:
+        """What decides about the records of exactly this table."""
+        fixed_roles = FIXED_WRITERS.get(member.name) if operation != READ else None
+        if operation == READ and member.name in HIDDEN_TABLES:
+            return Verdict((), Basis.FIXED)
+        if fixed_roles is not None:
+            return Verdict(ALWAYS if fixed_roles & self.role_names else (), Basis.FIXED)
+        if member.is_system and self.is_admin:
+            return Verdict(ALWAYS, Basis.ADMIN)
+        return self._record_verdict(operation, member)
+
+    def column_verdict(self, operation: str, member: Table, column: str) -> Verdict:
+        """What decides about a column in the records of exactly this table."""
+        fixed_roles = FIXED_READERS.get((member.name, column))
+        if fixed_roles is not None and not fixed_roles & self.role_names:
+            return Verdict((), Basis.FIXED)
+        if member.is_system and self.is_admin:
+            return Verdict(ALWAYS, Basis.ADMIN)
+        if not self._may_allow(member, self._record_verdict(operation, member).outcome):
+            return Verdict((), Basis.RECORD)
+        return self._column_verdict(operation, member, column)
+
+    def _record_verdict(self, operation: str, member: Table) -> Verdict:
         # "Record without any rule: denied." "admin passes a level that has no rule".
-        return outcome if outcome is not None else ALWAYS if self.is_admin else ()
+        no_rule = Verdict(ALWAYS if self.is_admin else (), Basis.NO_RECORD_RULE)
+        return self._first_verdict((operation, name, RECORD_LEVEL) for name in self._rule_tables(member)) or no_rule
 
-    def _visible_column_outcome(self, operation: str, member: Table, column: str) -> LevelOutcome:
-        """The column outcome, or no rules if the operation is allowed on no record of the table."""
-        may_allow = self._may_allow(member, self._record_outcome(operation, member))
-        return self._column_outcome(operation, member, column) if may_allow else ()
-
-    def _column_outcome(self, operation: str, member: Table, column: str) -> LevelOutcome:
+    def _column_verdict(self, operation: str, member: Table, column: str) -> Verdict:
         tables = self._rule_tables(member)
         # Permission to write all columns does not include custom columns: a rule must name them.
         needs_own_rule = operation in (CREATE, WRITE) and column in member.columns and member.columns[column].is_custom
         names = (column,) if needs_own_rule else (column, ANY_COLUMN)
-        outcome = self._first_outcome((operation, table, name) for name in names for table in tables)
+        verdict = self._first_verdict((operation, table, name) for name in names for table in tables)
         # "Column without any rule: allowed where the record is."
-        return outcome if outcome is not None else () if needs_own_rule else ALWAYS
+        return verdict or (Verdict((), Basis.OWN_RULE_NEEDED) if needs_own_rule else Verdict(ALWAYS, Basis.RECORD))
 
     def _rule_tables(self, member: Table) -> tuple[str | None, ...]:
         return member.lineage if member.is_system else (*member.lineage, ANY_TABLE)
 
-    def _first_outcome(self, levels: Iterable[RuleLevel]) -> LevelOutcome | None:
-        """The outcome of the first level that has a rule."""
+    def _first_verdict(self, levels: Iterable[RuleLevel]) -> Verdict | None:
+        """The verdict of the first level that has a rule."""
         rules = next(filter(None, map(self.catalogue.rules_by_level.get, levels)), None)
         if rules is None:
             return None
         if self.is_admin and any(rule.admin_overrides for rule in rules):
-            return ALWAYS
-        applicable = [rule for rule in rules if not rule.is_broken and (not rule.roles or rule.roles & self.role_names)]
-        return ALWAYS if any(not rule.condition for rule in applicable) else tuple(applicable)
+            return Verdict(ALWAYS, Basis.ADMIN, tuple(rule for rule in rules if rule.admin_overrides))
+        applicable = tuple(
+            rule for rule in rules if not rule.is_broken and (not rule.roles or rule.roles & self.role_names)
+        )
+        if not applicable:
+            return Verdict((), Basis.NO_ROLE, rules)
+        unconditional = tuple(rule for rule in applicable if not rule.condition)
+        return Verdict(ALWAYS if unconditional else applicable, Basis.RULE, unconditional or applicable)
 
     def _may_allow(self, member: Table, outcome: LevelOutcome) -> bool:
         """Whether a record of exactly this table might be allowed. Rules that do not fit the table are ignored."""
         return isinstance(outcome, AlwaysAllowed) or any(self._condition_fits(member, rule.query) for rule in outcome)
 
     def _decide(self, table: Table, outcome_of: Callable[[Table], LevelOutcome]) -> Decision:
-        if table.is_system and self.is_admin:
-            return ALWAYS
         outcomes: dict[LevelOutcome, list[Table]] = {}
         for name in table.family:
             member = self.catalogue.tables[name]
@@ -168,6 +201,11 @@ class Permissions:
         all_cases = [self._case(table, group, outcome, len(outcomes) == 1) for outcome, group in outcomes.items()]
         cases = tuple(case for case in all_cases if case is not None)
         return ALWAYS if cases == (DecisionCase(None, None),) else ConditionalDecision(cases)
+
+    def rule_decision(self, table: Table, member: Table, rule: Rule) -> Decision:
+        """The records of exactly `member`, which is or extends `table`, that match the condition of the rule."""
+        case = self._case(table, [member], (rule,), is_only=table is member and len(table.family) == 1)
+        return ConditionalDecision((case,) if case is not None else ())
 
     def _case(self, table: Table, group: list[Table], outcome: LevelOutcome, is_only: bool) -> DecisionCase | None:
         """The case for the tables of a family that share an outcome."""

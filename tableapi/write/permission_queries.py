@@ -1,6 +1,6 @@
 """Compiles statements that lock records and check what the caller may do with them. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from system.encoded_query import ComparisonKind
 from system.encoded_query.sql import FOLD_ARRAY_SQL
@@ -71,6 +71,16 @@ def decisions_statement(permissions: Permissions, table: Table, decisions: list[
     output_list = f"{alias.sys_id()} AS id, ARRAY[{', '.join(conditions)}] AS allowed"
     record = f"SELECT {output_list} FROM {alias.from_sql()} WHERE {' AND '.join(where)}"
     return versioned_statement(builder, "r.*", record)
+
+
+def results_statement(table: Table, decisions: Sequence[Decision]) -> Statement:
+    """Return, for many records, id and which of the decisions hold, whether or not the caller can read them."""
+    builder = StatementBuilder()
+    alias = TableAlias(builder, table)
+    conditions = [_condition_sql(builder, decision, alias) for decision in decisions]
+    output_list = f"{alias.sys_id()} AS id, ARRAY[{', '.join(conditions)}]::boolean[] AS results"
+    where = f"{alias.sys_id()} = ANY ({builder.input('sys_ids', 'varchar[]')})"
+    return versioned_statement(builder, "r.*", f"SELECT {output_list} FROM {alias.from_sql()} WHERE {where}")
 
 
 def allowed_statement(permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]) -> Statement:

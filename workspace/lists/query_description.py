@@ -59,6 +59,12 @@ def filter_context(context: ReadContext, table: Table, text: str) -> dict[str, A
     return {"filter_data": data | {"tree": tree, "labels": labels}, "filter_parts": parts}
 
 
+def describe_query(context: ReadContext, table: Table, text: str) -> str:
+    """The conditions in one sentence. A text that is invalid stays as it is."""
+    parts = filter_context(context, table, text)["filter_parts"]
+    return " ".join(" ".join(filter(None, (part["joiner"], part["text"]))) for part in parts) or text
+
+
 def _parts(words: "_Words", query: Query, tree: JsonObject) -> Iterator[dict[str, str]]:
     """`joiner` ("", "and", "or"), `text`, and `rest`, the query without the part. With ^NQ, a part is a whole group."""
     if len(query.groups) == 1:

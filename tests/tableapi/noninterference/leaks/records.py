@@ -106,7 +106,7 @@ def link_is_shown_only_for_an_existing_record(stack: ExitStack) -> None:
 
 @leak("B13")
 def child_records_use_the_rules_of_the_parent_table(stack: ExitStack) -> None:
-    replace_function(stack, Permissions, "_record_outcome", lambda original, self, operation, own_table: original(
+    replace_function(stack, Permissions, "_record_verdict", lambda original, self, operation, own_table: original(
         self, operation, self.catalogue.tables[own_table.lineage[-1]]))  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""Shows to administrators what another user can read and do, and why. Reads only."""

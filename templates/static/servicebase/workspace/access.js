@@ -1,0 +1,5 @@
+// Who sees what: the picker of users.
+
+import { enhancePickers } from "./picker.js";
+
+enhancePickers(document);

@@ -1,0 +1,111 @@
+"""Who sees what: which records another user can read, and which rules decide. Only for administrators."""
+
+from typing import Any
+
+import structlog
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+from accounts.models import User
+from system.errors import AccessDenied, InvalidInput, InvalidParameter, NotFound, ServiceError
+from tableapi.catalogue.definitions import OPERATIONS, USER_TABLE, Column, Table
+from tableapi.preview.user_view import Cell, PreviewRecord, UserView, summary
+from tableapi.query.parameters import parse_text
+from tableapi.read.context import Caller, ReadContext
+from workspace.forms import controls
+from workspace.forms.display import column_label, display_text
+from workspace.forms.parameters import parameters
+from workspace.lists import columns, rows
+from workspace.lists.list_state import ListState, parse_state
+from workspace.lists.reasons import ReasonList
+from workspace.pages.base import WorkspacePage
+
+USER_COLUMN = Column("user", "reference", "", "user", label="User", reference=USER_TABLE)
+
+logger = structlog.get_logger(__name__)
+
+
+class AccessPage(WorkspacePage):
+    """`/access/?user=…&table=…`, with `sysparm_query` for some records, or `record` for one of them. Reads only."""
+
+    http_method_names = ["get", "head", "options"]
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if request.user.is_authenticated and not self.user().is_superuser:
+            raise AccessDenied("Only administrators can see what other users see.")
+        return super().dispatch(request, *args, **kwargs)
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        texts = {name: parse_text(request.GET, name) for name in ("user", "table", "record")}
+        values: dict[str, Any] = {
+            "control": controls.control_of_text(self.context(), USER_COLUMN, texts["user"]),
+            "tables": self.readable_tables(),
+            "state": ListState(texts["table"]),
+            "texts": texts,
+        }
+        if not (texts["user"] and texts["table"]):
+            return self.render("access", values)
+        try:
+            user = self.find_user(texts["user"])
+            values |= {"state": parse_state(texts["table"], request.GET), "shown_user": user}
+            # "each use is logged": also if it is refused.
+            logger.info("user_view_opened", viewer=self.user().login, user=user.login, table=texts["table"],
+                        record=texts["record"])  # fmt: skip
+            preview = self.read(texts["table"], read_preview, user, values["state"], texts["record"])
+        except (InvalidInput, InvalidParameter, NotFound) as error:
+            return self.render("access", values, error)
+        except ServiceError as error:
+            if error.status != 400:
+                raise
+            return self.render("access", values, error)
+        return self.render("access", values | preview)
+
+    def find_user(self, text: str) -> User:
+        """A user by the id that the picker sends, or by login. Raises an error if the viewer cannot read them."""
+        sys_id = controls.parse_control(self.context(), USER_COLUMN, text)
+        user = User.objects.filter(pk=sys_id).first()
+        if user is None:
+            raise NotFound("There is no such user.")
+        return user
+
+
+def read_preview(context: ReadContext, table: Table, user: User, state: ListState, record: str) -> dict[str, Any]:
+    """What the template shows of one record, with all its columns, or of a page of the list."""
+    shown = Caller.of(user, context.caller.api_url).context(context.view.catalogue)
+    if record:
+        listed = [column for column in table.columns.values() if column.is_readable]
+    else:
+        listed = [item.column for item in columns.list_columns(shown.view, table) if "." not in item.path]
+    preview, reasons = UserView(context, shown, table, listed), ReasonList(context, table)
+    raw = parameters(sysparm_query=state.query, sysparm_limit=rows.PAGE_SIZE, **state.position)
+    records = [preview.read_record(record)] if record else preview.read_page(raw)
+    name = rows.link_path(table, columns.list_columns(context.view, table))
+    return {
+        "table": table,
+        "can_see_table": shown.view.permissions.can_see_table(table),
+        "summary": [(operation, reasons.add(summary(shown, table, operation))) for operation in OPERATIONS],
+        "headers": [{"label": column_label(column), "is_link": column.name == name} for column in listed],
+        "rows": [_row(context, reasons, item) for item in records],
+        "record": record,
+        "hidden_count": preview.hidden_count,
+        "next_page": preview.next_page,
+        "reasons": reasons.texts(),
+    }
+
+
+def _row(context: ReadContext, reasons: ReasonList, record: PreviewRecord) -> dict[str, Any]:
+    return {
+        "sys_id": record.sys_id,
+        "operations": [(operation, reasons.add(reason)) for operation, reason in record.reasons.items()],
+        "cells": [_cell(context, reasons, cell) for cell in record.cells],
+    }
+
+
+def _cell(context: ReadContext, reasons: ReasonList, cell: Cell) -> dict[str, Any]:
+    return {
+        **reasons.add(cell.reason),
+        "label": column_label(cell.column),
+        "name": cell.column.name,
+        "text": rows.one_line(display_text(cell.column, cell.field, context.caller.time_zone)),
+        "is_hidden": cell.is_hidden,
+        "write": reasons.add(cell.write_reason) if cell.write_reason else None,
+    }
