@@ -4,6 +4,7 @@ from django.urls import re_path
 
 from tableapi.http import entry_views as entries
 from tableapi.http.batch_views import BatchView
+from tableapi.http.design_views import DesignApplyView, DesignPlanView, DesignView
 from tableapi.http.import_views import ImportRunView, ImportsView, ImportUndoView, ImportView
 from tableapi.http.table_views import BulkView, TableViewSet, UpsertView
 
@@ -37,4 +38,7 @@ urlpatterns = [
     re_path(rf"{IMPORTS}/{ENTRY}/undo/?$", ImportUndoView.as_view(), name="import-undo"),
     re_path(r"^rest/v1/stats/(?P<table>[^/]+)/?$", entries.StatisticsView.as_view(), name="statistics"),
     re_path(r"^rest/v1/changes/(?P<table>[^/]+)/?$", entries.ChangeFeedView.as_view(), name="changes"),
+    re_path(r"^rest/v1/design/?$", DesignView.as_view(), name="design"),
+    re_path(r"^rest/v1/design/plan/?$", DesignPlanView.as_view(), name="design-plan"),
+    re_path(r"^rest/v1/design/apply/?$", DesignApplyView.as_view(), name="design-apply"),
 ]

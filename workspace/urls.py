@@ -5,6 +5,7 @@ from django.urls import path
 from tableapi.attached import attachments, comments, followers
 from workspace.pages import (
     access,
+    design_files,
     designer,
     home,
     imports,
@@ -29,6 +30,8 @@ delete_attachment = ActivityAction.as_view(action=attachments.delete_attachment)
 
 urlpatterns = [
     path("access/", access.AccessPage.as_view(), name="access"),
+    path("design-files/", design_files.DesignFilesPage.as_view(), name="design-files"),
+    path("design-files/export/", design_files.DesignExport.as_view(), name="design-export"),
     path("find/", search.SearchPage.as_view(), name="find"),
     path("notifications/", notifications.NotificationsPage.as_view(), name="notifications"),
     path("notifications/<slug:entry>/", mark_notification, name="notification-read"),

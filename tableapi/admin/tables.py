@@ -24,6 +24,7 @@ DELETE_RECORDS_HINT = "Delete its records on the page of the table, or through t
 @admin.register(Table)
 class TableAdmin(DesignAdmin):
     list_display = ("name", "label", "parent", "column_count", "origin")
+    list_before_template = "admin/tableapi/table/list_note.html"
     list_filter = ["is_system"]
     list_select_related = ("parent",)
     search_fields = ("name", "label")

@@ -3,6 +3,9 @@
 Each check loads the catalogue from the database, because the table may have been created in the same transaction.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 
 from django.core.exceptions import ValidationError
@@ -11,11 +14,28 @@ from django.utils.text import capfirst
 from system.encoded_query import QueryError
 from system.errors import BadRequest, InvalidInput
 from tableapi.access import permissions
+from tableapi.catalogue.definitions import Catalogue
 from tableapi.database import catalogue_loader
 from tableapi.models import Rule, SetRule, Table, View, ViewColumn
 from tableapi.query import path_resolver, read_plan
 from tableapi.query.path_resolver import RuleScope
 from tableapi.values import column_values, defaults
+
+_fixed_catalogue: ContextVar[Catalogue | None] = ContextVar("fixed_catalogue", default=None)
+
+
+@contextmanager
+def fixed_catalogue() -> Iterator[None]:
+    """Load the catalogue once, for checks of many rules and views between which no table or column changes."""
+    token = _fixed_catalogue.set(catalogue_loader.load())
+    try:
+        yield
+    finally:
+        _fixed_catalogue.reset(token)
+
+
+def load_catalogue() -> Catalogue:
+    return _fixed_catalogue.get() or catalogue_loader.load()
 
 
 def check_rule(rule: Rule) -> None:
@@ -23,7 +43,7 @@ def check_rule(rule: Rule) -> None:
         return
     table = Table.objects.filter(pk=rule.table_id).first()
     try:
-        permissions.check_condition(catalogue_loader.load(), table.name if table else None, rule.condition)
+        permissions.check_condition(load_catalogue(), table.name if table else None, rule.condition)
     except QueryError as error:
         raise ValidationError({"condition": f"{capfirst(str(error))}."}) from None
 
@@ -31,7 +51,7 @@ def check_rule(rule: Rule) -> None:
 def check_set_on_change_rule(rule: SetRule) -> None:
     if not rule.column_id or not rule.watched_id or rule.watched.table_id != rule.column.table_id:
         return  # reported by the other checks
-    columns = catalogue_loader.load().tables[rule.column.table.name].columns
+    columns = load_catalogue().tables[rule.column.table.name].columns
     column, watched = columns[rule.column.name], columns[rule.watched.name]
     column_with_default = replace(column, default=rule.set_to)
     problems = {}
@@ -60,7 +80,7 @@ def check_path_in_view(column: ViewColumn, path: str) -> None:
 
 
 def check_path(table: Table, path: str) -> None:
-    catalogue = catalogue_loader.load()
+    catalogue = load_catalogue()
     steps = tuple(path.split("."))
     if path_resolver.resolve_path(RuleScope(catalogue), catalogue.tables[table.name], steps) is None:
         raise ValidationError({"path": f"“{path}” is not a valid path from {table.name}."})
@@ -68,7 +88,7 @@ def check_path(table: Table, path: str) -> None:
 
 def check_joins(table: Table, paths: tuple[str, ...]) -> None:
     """Refuse a view that needs too many joins, because every request with it would be refused."""
-    catalogue = catalogue_loader.load()
+    catalogue = load_catalogue()
     try:
         read_plan.plan_read(RuleScope(catalogue), catalogue.tables[table.name], fields=paths)
     except BadRequest as error:

@@ -49,6 +49,7 @@ PARAMETERS: dict[str, Object] = {
         "Returns the number of matching records in `X-Total-Count`. `estimated` stops counting at 10,000.",
         {"type": "string", "enum": ["exact", "estimated"]},
     ),
+    "prune": parameter("prune", "`1` also deletes what the file omits from its sections.", SWITCH_SCHEMA),
     "formulas": parameter("sysparm_keep_formulas", "`1` leaves formulas in CSV unescaped.", SWITCH_SCHEMA),
     "category": parameter("sysparm_query_category", "`replica` allows reading from a replica."),
     "display": parameter(

@@ -17,7 +17,7 @@ from tableapi.write.current_record import may_import_ids
 from .column_schemas import IMPORTED_ID_SCHEMA, request_schema, response_schema
 from .components import PARAMETERS, RESPONSE_HEADERS
 from .operations import TABLE_NAME, paths_of
-from .paths import OPERATIONS, PATH_PREFIXES, RESTORE_PATH, TableDescription, table_paths
+from .paths import ADMIN_PATHS, OPERATIONS, PATH_PREFIXES, TableDescription, table_paths
 from .schemas import SCHEMAS, envelope_of
 
 
@@ -40,7 +40,8 @@ def add_tables(result: Object, request: Request | None = None, **_: Any) -> Obje
         schemas |= visible_schemas
         add_tags(result, tag_groups)
     if ADMIN not in getattr(user, "role_names", ()):
-        del paths[RESTORE_PATH]
+        for path in ADMIN_PATHS:
+            del paths[path]
     result["paths"] = {**result["paths"], **paths}
     components["schemas"] = {**components.get("schemas", {}), **schemas}
     return result

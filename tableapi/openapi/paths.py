@@ -42,6 +42,8 @@ UPSERT_PARAMETERS = ("key", "import", "ifMatch", *WRITE_PARAMETERS)
 FEED_PARAMETERS = ("since", "entryLimit", *OUTPUT_PARAMETERS)
 FEED_ERRORS: Errors = (*READ_ERRORS, errors.CursorExpired)
 BULK_ERRORS: Errors = (*CHANGE_ERRORS, errors.TooLarge)
+DESIGN_ERRORS: Errors = (*CREATE_ERRORS, errors.TooLarge)
+YAML_FILE: Object = {"application/yaml": {"schema": TEXT}}
 ENTRY_ERRORS: Errors = (*READ_ERRORS, errors.AccessDenied)
 MARK, NEW_COMMENT = json_content("Mark"), json_content("NewComment")
 
@@ -86,8 +88,16 @@ def _import(operation_id: str, summary: str, body: Object | None = None, paramet
     return Operation(operation_id, summary, success, parameters, CREATE_ERRORS, body)
 
 
+def _design(operation_id: str, summary: str) -> Operation:
+    success = json_success(reference("schemas", "DesignSteps"), "The steps, those that widen rights first.")
+    return Operation(operation_id, summary, success, ("prune",), DESIGN_ERRORS, YAML_FILE)
+
+
 IMPORT_PATH = "/rest/v1/import/{tableName}"
-RESTORE_PATH = "/rest/v1/restore/{entry}"  # for administrators only
+RESTORE_PATH = "/rest/v1/restore/{entry}"
+DESIGN_PATH = "/rest/v1/design"
+# For administrators only.
+ADMIN_PATHS = (RESTORE_PATH, DESIGN_PATH, f"{DESIGN_PATH}/plan", f"{DESIGN_PATH}/apply")
 OPERATIONS: dict[tuple[str, str], Operation] = {
     ("post", "/rest/v1/bulk/{tableName}"): _write(
         "bulk_create",
@@ -159,6 +169,15 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         "notifications_mark", "Mark a notification as read or unread", "Notification", MARK
     ),
     ("post", RESTORE_PATH): _entry("record_restore", "Restore a deleted record", "Restored", status="201"),
+    ("get", DESIGN_PATH): Operation(
+        "design_export",
+        "Export the design",
+        {"200": {"description": "The design file.", "content": YAML_FILE}},
+        (),
+        (*ENTRY_ERRORS, errors.Conflict),
+    ),
+    ("post", f"{DESIGN_PATH}/plan"): _design("design_plan", "Plan a design file"),
+    ("post", f"{DESIGN_PATH}/apply"): _design("design_apply", "Apply a design file"),
 }
 # drf-spectacular skips the views of these paths.
 PATH_PREFIXES = tuple(path.partition("{")[0] for _, path in OPERATIONS)

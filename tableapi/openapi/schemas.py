@@ -138,6 +138,14 @@ SCHEMAS: dict[str, Object] = {
     "Restored": object_of(RESTORED),
     "NewComment": object_of({"text": TEXT}),
     "Mark": object_of({"read": BOOLEAN}),
+    "DesignSteps": envelope_of(
+        array_of(
+            object_of(
+                {"action": TEXT, "kind": TEXT, "name": TEXT, "changes": {"type": "object"}}
+                | {"widens_rights": BOOLEAN, "reason": TEXT}
+            )
+        )
+    ),
     "EntryId": ID,
     "NewValues": {
         "type": "object",

@@ -64,6 +64,7 @@ OTHER_CONSTANTS = {
     "system.property_definitions.PROPERTY_OVERHEAD_BYTES",
     "tableapi.attached.pdf_page.MAX_SCALE",
     "tableapi.access.caller_view.BYTES_PER_COLUMN",
+    "tableapi.design_files.document.FORMAT",
     "tableapi.sql.select.BYTES_PER_PARAMETER",
     "tableapi.write.designed_records.MIN_NUMBER_DIGITS",
     "tableapi.ddl.schema_editor.DESIGN_LOCK_ID",
