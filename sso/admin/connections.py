@@ -110,11 +110,12 @@ class ConnectionAdmin(HistoryAdmin):
     )  # fmt: skip
     fieldsets = (
         (None, {"fields": (
-            "name", "url_idp", "realm", "authorization_type", "client_id", "user_field", "client_secret",
+            "name", "url_idp", "realm", "authorization_type", "client_id", "client_secret",
             "redirect_uri", "scope", "active",
         )}),
         ("Access", {"fields": (
-            "enable_user_creation", "ignore_case", "enable_role_mapping", "update_data_when_login", "script",
+            "user_field", "enable_user_creation", "ignore_case",
+            "enable_role_mapping", "update_data_when_login", "script",
         )}),
         ("Advanced", {"fields": ("response_type", "role_claim", "group_claim"), "classes": ["collapse"]}),
     )  # fmt: skip

@@ -10,7 +10,7 @@ from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
 from system.admin_site.history_page import RelatedRecords
-from tableapi.admin.design_base import DesignAdmin, DesignFormSet, PerTableAdmin
+from tableapi.admin.design_base import DesignAdmin, DesignFormSet, PerTableAdmin, ProductFilter
 from tableapi.catalogue.column_types import type_names_where
 from tableapi.database import catalogue_loader
 from tableapi.ddl import schema_editor
@@ -57,7 +57,7 @@ def _remaining_usages(column: Column) -> Iterator[str]:
 class ColumnAdmin(PerTableAdmin, DesignAdmin):
     empty_list_text = "Columns define the values that the records of a table can have."
     list_display = ("name", "table", "label", "kind", "options")
-    list_filter = ["table__is_system", "type"]
+    list_filter = [("table__is_system", ProductFilter), "type"]
     list_select_related = ("table", "reference_table")
     search_fields = ("name", "label", "table__name")
     list_per_page = 25

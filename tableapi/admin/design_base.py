@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django import forms
+from django.contrib.admin import BooleanFieldListFilter
 from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.forms.models import BaseInlineFormSet
@@ -42,6 +43,14 @@ def add_errors(form: Any, check: Callable[..., None], *values: Any) -> None:
         check(*values)
     except ValidationError as error:
         form.add_error(None, error)
+
+
+class ProductFilter(BooleanFieldListFilter):
+    """Tables of the product, or those that were designed."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = "Table of the product"
 
 
 class CatalogueForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 
-from tableapi.admin.design_base import TABLE_FILTER, DesignAdmin
+from tableapi.admin.design_base import TABLE_FILTER, DesignAdmin, ProductFilter
 from tableapi.catalogue.definitions import EXTENSIBLE_TABLES, HIDDEN_TABLES
 from tableapi.ddl import schema_editor
 from tableapi.models import Rule, Table
@@ -25,7 +25,7 @@ DELETE_RECORDS_HINT = "Delete its records on the page of the table, or through t
 class TableAdmin(DesignAdmin):
     list_display = ("name", "label", "parent", "column_count", "origin")
     list_before_template = "admin/tableapi/table/list_note.html"
-    list_filter = ["is_system"]
+    list_filter = [("is_system", ProductFilter)]
     list_select_related = ("parent",)
     search_fields = ("name", "label")
     ordering = ("is_system", "name")

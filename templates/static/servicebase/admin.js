@@ -4,6 +4,17 @@
   const hideIcons = () => {
     for (const icon of document.querySelectorAll(".material-symbols-outlined:not([aria-hidden])")) icon.setAttribute("aria-hidden", "true");
   };
+  const nameControls = () => {
+    document.getElementById("searchbar-submit")?.setAttribute("aria-label", "Search");
+    for (const link of document.querySelectorAll("a[href='#']:has(> .material-symbols-outlined:only-child)")) link.setAttribute("aria-label", "More");
+    for (const heading of document.querySelectorAll(".inline-related thead th")) {
+      if (!heading.textContent.trim()) heading.append(Object.assign(document.createElement("span"), { className: "visually-hidden", textContent: "Delete" }));
+    }
+    for (const area of document.querySelectorAll(".simplebar-content-wrapper[role]")) { // all have the same name
+      area.removeAttribute("role");
+      area.removeAttribute("aria-label");
+    }
+  };
   const labelOf = (field) => document.querySelector(`label[for="${CSS.escape(field.id)}"]`)?.textContent.replace("*", "").trim();
   const headingOf = (field) => {
     const cell = field.closest("td");
@@ -21,7 +32,6 @@
       if (!name) continue;
       const container = select.nextElementSibling;
       for (const control of container?.querySelectorAll("[role=combobox], [role=searchbox], [role=textbox], .select2-search__field") ?? []) {
-        if (control.matches("[role=textbox]:not(input, textarea)")) continue; // the value
         control.removeAttribute("aria-labelledby");
         control.setAttribute("aria-label", control.textContent.trim() ? `${name}: ${control.textContent.trim()}` : name);
       }
@@ -29,7 +39,7 @@
   };
 
   document.addEventListener("DOMContentLoaded", () => {
-    const mend = () => { hideIcons(); labelFields(); };
+    const mend = () => { hideIcons(); nameControls(); labelFields(); };
     mend();
     addEventListener("load", mend);
     new MutationObserver(mend).observe(document.body, { childList: true, subtree: true });

@@ -35,14 +35,14 @@ REQUIRED_PARAMETERS = {
 ADMIN_ROUTE = re.compile(r"^admin/(\w+)/(\w+)/(.*)$")
 
 
-def create_example_objects() -> dict[str, str]:
+def create_example_objects(callback_url: str = connections.CALLBACK_URL) -> dict[str, str]:
     """Creates an object for each route; returns the ids for the placeholders of routes."""
     assert set(REQUIRED_PARAMETERS) == set(ENDPOINTS)
     itil_role_id = Role.objects.get(name="itil").pk
     task_table = Table.objects.get(name="task")
     saving.save_rule(Rule(table=task_table, operation=Rule.Operation.READ, roles=[itil_role_id]))
     saving.save_view(View(table=task_table, name="short"))
-    setting = connections.make_connection()
+    setting = connections.make_connection(redirect_uri=callback_url)
     other_user = User.objects.create_user("somebody")
     IdpCertificate.objects.create(kid="first", url_idp=setting.url_idp, realm=setting.realm, json={"kty": "RSA"})
     IdentityLink.objects.create(user=other_user, issuer="https://idp.example.com", sub="somebody")
