@@ -45,7 +45,7 @@ NOT_REACHED = (
     "tables/<slug:table>/import/<slug:sys_id>/", "tables/<slug:table>/saved/<slug:sys_id>/",
     "tables/<slug:table>/<slug:sys_id>/attachments/<slug:entry>/",
     "tables/<slug:table>/<slug:sys_id>/attachments/<slug:entry>/pages/<int:number>/",
-    "admin/r/<path:content_type_id>/<path:object_id>/",
+    "admin/r/<path:content_type_id>/<path:object_id>/", "admin/(?P<url>.*)$",
 )  # fmt: skip
 # The worker creates this record at once and removes the row.
 REMOVED_EXAMPLES = "admin/tableapi/deferredrecord/<"
