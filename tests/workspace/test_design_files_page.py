@@ -11,7 +11,7 @@ from tests.tableapi.world import table
 
 pytestmark = pytest.mark.django_db
 
-URL = "/design/files/"
+URL = "/design-files/"
 TEXT = """format: 1\r
 tables:\r
 - name: device\r
