@@ -29,16 +29,16 @@ class Tile:
 
 @dataclass(frozen=True)
 class Link:
-    """A sidebar link to the list of a model, shown to users who may view it."""
+    """A sidebar link to the list of a model, or to the page that replaces it, shown to users who may view it."""
 
     title: str
     icon: str
     model: str  # app_label.ModelName
+    url_name: str = ""
 
     @property
     def url(self) -> str:
-        app, name = self.model.lower().split(".")
-        return reverse(f"admin:{app}_{name}_changelist")
+        return reverse(self.url_name or f"admin:{self.model.lower().replace('.', '_')}_changelist")
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,17 @@
-"""Admin pages of the Table API: tables, columns, views, access rules, and records that could not be created."""
+"""Admin pages of the Table API: histories of designs, access rules, and records that could not be created."""
 
 from django.http import HttpRequest
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
 
 from system.admin_site import dashboard
-from tableapi.admin import columns, deferred_records, rules, tables, views  # noqa: F401  (each registers its pages)
+from tableapi.admin import deferred_records, designs, rules  # noqa: F401  (each registers its pages)
 from tableapi.models import DeferredRecord, Rule, Table
 
 dashboard.register_links(
     "Table API",
     20,
-    dashboard.Link("Tables", "table", "tableapi.Table"),
+    dashboard.Link("Design tables", "table", "tableapi.Table", url_name="design"),
     dashboard.Link("Columns", "view_column", "tableapi.Column"),
     dashboard.Link("Set-on-change rules", "published_with_changes", "tableapi.SetRule"),
     dashboard.Link("Views", "visibility", "tableapi.View"),
@@ -35,5 +35,5 @@ def table_tile(request: HttpRequest) -> dashboard.Tile | None:
     failed = DeferredRecord.objects.filter(state=DeferredRecord.State.FAILED).count()
     failed_text = f" {failed} deferred record{pluralize(failed, ' was,s were')} not created." if failed else ""
     caption = f"designed table{pluralize(table_count)}, {rule_count} access rule{pluralize(rule_count)}.{failed_text}"
-    url = reverse(f"admin:tableapi_{'deferredrecord' if failed else 'table'}_changelist")
+    url = reverse("admin:tableapi_deferredrecord_changelist" if failed else "design")
     return dashboard.Tile("Tables", str(table_count), caption, url, "table", needs_attention=bool(failed))

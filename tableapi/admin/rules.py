@@ -1,11 +1,11 @@
-"""Admin pages of access rules and set-on-change rules."""
+"""Admin pages of access rules."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import F, Func, IntegerField, OuterRef, QuerySet, TextField
+from django.db.models import F, Func, IntegerField, OuterRef, QuerySet
 from django.db.models.functions import Concat
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminTextareaWidget
@@ -14,10 +14,10 @@ from accounts.admin.roles import USAGE_FINDERS, RoleMultipleChoiceField
 from accounts.models import Role
 from system.encoded_query import QueryError
 from tableapi.access import permissions
-from tableapi.admin.design_base import CatalogueAdmin, CatalogueForm, PerTableAdmin
+from tableapi.admin.design_base import CatalogueForm, PerTableAdmin
 from tableapi.database import catalogue_loader
 from tableapi.design import rule_hints
-from tableapi.models import Rule, SetRule
+from tableapi.models import Rule
 
 
 class RuleForm(CatalogueForm):
@@ -94,15 +94,3 @@ class RuleAdmin(PerTableAdmin):
         if rule.roles and not rule.role_names:
             return "no one (all roles were deleted)"
         return ", ".join(rule.role_names) or "any signed-in user"
-
-
-@admin.register(SetRule)
-class SetOnChangeRuleAdmin(CatalogueAdmin):
-    form = CatalogueForm
-    formfield_overrides = {TextField: {"widget": UnfoldAdminTextareaWidget(attrs={"rows": 2})}}
-    empty_list_text = "Rules that set one column when another changes, such as the closing time when the state changes."
-    list_display = ("column", "watched", "value", "set_to", "clears")
-    list_select_related = ("column__table", "watched__table")
-    search_fields = ("column__name", "column__table__name")
-    fields = SetRule.table_columns
-    autocomplete_fields = ("column", "watched")

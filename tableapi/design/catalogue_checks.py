@@ -74,22 +74,17 @@ def check_path_in_view(column: ViewColumn, path: str) -> None:
         return
     view = View.objects.select_related("table").filter(pk=column.view_id).first()
     if view is not None:  # otherwise reported by the field validation
-        check_path(view.table, path)
         others = view.columns.exclude(pk=column.pk).values_list("path", flat=True)
-        check_joins(view.table, (*others, path))
+        _check_paths(view.table, path, tuple(others))
 
 
-def check_path(table: Table, path: str) -> None:
+def _check_paths(table: Table, path: str, others: tuple[str, ...]) -> None:
+    """Also refuse a view that needs too many joins, because every request with it would be refused."""
     catalogue = load_catalogue()
-    steps = tuple(path.split("."))
-    if path_resolver.resolve_path(RuleScope(catalogue), catalogue.tables[table.name], steps) is None:
+    scope, definition = RuleScope(catalogue), catalogue.tables[table.name]
+    if path_resolver.resolve_path(scope, definition, tuple(path.split("."))) is None:
         raise ValidationError({"path": f"“{path}” is not a valid path from {table.name}."})
-
-
-def check_joins(table: Table, paths: tuple[str, ...]) -> None:
-    """Refuse a view that needs too many joins, because every request with it would be refused."""
-    catalogue = load_catalogue()
     try:
-        read_plan.plan_read(RuleScope(catalogue), catalogue.tables[table.name], fields=paths)
+        read_plan.plan_read(scope, definition, fields=(*others, path))
     except BadRequest as error:
         raise ValidationError({"path": error.message}) from None

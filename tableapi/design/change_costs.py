@@ -15,6 +15,12 @@ LARGE_TABLE_RECORDS = 10_000
 OPTIONS = ("mandatory", "is_unique", "is_indexed", "is_display")
 
 
+def costs_of_number_prefix(table: Table) -> Iterator[str]:
+    others = Table.objects.filter(number_prefix=table.number_prefix).exclude(pk=table.pk).exclude(number_prefix="")
+    for other in others[:1]:
+        yield f"{other.name} has the same number prefix, {table.number_prefix}. Two records can get the same number."
+
+
 def costs_of_saving(column: Column, previous: Column | None) -> Iterator[str]:
     """The costs of a column that is added (without `previous`) or changed."""
     if not column.is_designed:

@@ -1,4 +1,4 @@
-"""Saves tables, columns, choices, views and rules: one function per model, called by administration, API and setup.
+"""Saves tables, columns, choices, views and rules: one function per model, called by designer, API and setup.
 
     lock ──▶ validate with the catalogue ──▶ row ──▶ ALTER TABLE ──▶ commit ──▶ build the indexes of large tables
 

@@ -23,7 +23,6 @@ EXPECTED_PAGES = {
         "/admin/accounts/group/",
         "/admin/accounts/company/",
         "/admin/accounts/accesskey/",
-        "/admin/tableapi/table/",
         "/admin/tableapi/column/",
         "/admin/tableapi/view/",
         "/admin/tableapi/rule/",

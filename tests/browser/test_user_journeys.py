@@ -98,35 +98,23 @@ def connect_provider(page: Page, demo_provider: DemoProvider) -> None:
 
 def design_table(page: Page) -> None:
     """Creates a table with columns of several types, and a view of some of them."""
-    open_new_record(page, "table Tables")
-    page.locator("#id_name").fill("device")
-    page.locator("#id_label").fill("Device")
-    save_record(page)
-    columns: tuple[dict[str, str], ...] = (
-        {"name": "title", "type": "string"}, {"name": "owner", "type": "reference", "reference_table": "user"},
-        {"name": "state", "type": "choice"}, {"name": "checked_on", "type": "date"},
-    )  # fmt: skip
-    for column in columns:
-        open_new_record(page, "view_column Columns")
-        page.locator("#id_table").select_option(label="device")
-        page.locator("#id_type").select_option(column["type"])
-        page.locator("#id_name").fill(column["name"])
-        page.locator("#id_label").fill(column["name"].replace("_", " ").capitalize())
-        if "reference_table" in column:
-            page.locator("#id_reference_table").select_option(label=column["reference_table"])
-        if column["type"] == "choice":
-            for index, label in enumerate(("In use", "Broken")):
-                page.get_by_text("Add another Choice").click()
-                page.locator(f"#id_choices-{index}-value").fill(str(index + 1))
-                page.locator(f"#id_choices-{index}-label").fill(label)
-        save_record(page)
-    open_new_record(page, "visibility Views")
-    page.locator("#id_table").select_option(label="device")
-    page.locator("#id_name").fill("short")
-    for index, path in enumerate(("title", "owner.login")):
-        page.get_by_text("Add another Column").click()
-        page.locator(f"#id_columns-{index}-path").fill(path)
-    save_record(page)
+    page.get_by_role("link", name="table Design tables", exact=True).first.click()
+    page.get_by_role("link", name="Create table").click()
+    page.get_by_label("Label").first.fill("Device")
+    for card, label in (("string", "Title"), ("reference", "Owner"), ("choice", "State"), ("date", "Checked on")):
+        page.locator(f"[data-add-type={card}]").click()
+        page.keyboard.insert_text(label)
+    page.locator("[name$=-reference_table]:visible").select_option(label="User (user)")
+    page.locator("[name$=-choices]:visible").fill("1: In use\n2: Broken")
+    page.get_by_role("button", name="Create table").click()
+    page.wait_for_url("**/design/device/")
+    page.get_by_role("button", name="Add another view").click()
+    view = page.get_by_role("group", name="View").last
+    view.get_by_label("Name").fill("short")
+    view.locator("textarea").evaluate("(area) => { area.value = 'title\\nowner.login'; }")
+    page.get_by_role("button", name="Save", exact=True).last.click()
+    page.get_by_text("Saved.").wait_for()
+    page.goto("/admin/")
 
 
 def select_role(page: Page, field: str, name: str) -> None:

@@ -168,10 +168,10 @@ def test_comments_of_a_record_are_the_same_in_all_tables_of_its_family(device: T
     assert [entry["text"] for entry in data_of(api(alice).get(f"device/{laptop}/comments"))] == ["a"]
 
 
-def test_administration_has_no_list_of_comments(as_alice: Client):
-    page = as_alice.get("/admin/tableapi/table/?q=sys_comment").content.decode()
+def test_designer_has_no_link_to_a_list_of_comments(as_alice: Client):
+    page = as_alice.get("/design/sys_comment/").content.decode()
 
-    assert "sys_comment" in page and "Show records" not in page
+    assert "sys_comment" in page and "/tables/sys_comment/" not in page
 
 
 def test_openapi_document_has_no_table_of_comments(as_alice: Client):

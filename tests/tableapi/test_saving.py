@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from accounts.models import User
 from system.records import savers
@@ -13,7 +12,6 @@ from system.records.savers import RecordSaver
 from tableapi.design import saving
 from tableapi.models import Choice, Column, Rule, SetRule, Table, View, ViewColumn
 from tableapi.models.catalogue_version import CatalogueRecord
-from tests.tableapi.catalogue_pages import inline_rows, page_path, page_text
 from tests.tableapi.designs import column_types_of, make_column, make_table
 from tests.tableapi.world import api, errors_of
 
@@ -79,8 +77,3 @@ class TestInvalidStoredPath:
     def test_table_api_reports_only_an_invalid_path(self, view: View, alice: User):
         response = api(alice).post("sys_ui_view_column", {"view": view.pk, "path": "colour", "position": 2})
         assert errors_of(response) == [(422, "invalid_value", "path")]
-
-    def test_administration_reports_only_an_invalid_path(self, view: View, as_alice: Client):
-        form = {"name": "short"} | inline_rows("columns", {"path": "colour", "position": 2})
-        text = page_text(as_alice.post(page_path("view", view), form))
-        assert "“colour” is not a valid path from device." in text and "only once" not in text

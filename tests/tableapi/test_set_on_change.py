@@ -247,16 +247,6 @@ def test_customised_task_table_gets_only_applicable_set_rules(db: None):
     assert list(SetRule.objects.values_list("column__name", flat=True)) == ["state_changed_at"]
 
 
-def test_administration_saves_a_rule(as_alice: Any, device: Table):
-    state_column, name_column = (Column.objects.get(table=device, name=name) for name in ("state", "name"))
-    form = {"column": name_column.pk, "watched": state_column.pk, "value": "5", "set_to": "closed", "clears": ""}
-    response = as_alice.post("/admin/tableapi/setrule/add/", form, follow=True)
-    assert response.status_code == 200 and SetRule.objects.filter(column=name_column, set_to="closed").exists()
-    invalid_form = form | {"column": Column.objects.get(table=device, name="closed_at").pk}
-    assert "rule" in as_alice.post("/admin/tableapi/setrule/add/", invalid_form).content.decode()
-    assert as_alice.get("/admin/tableapi/setrule/").status_code == 200
-
-
 def test_change_of_a_watched_column_is_one_statement(alice: User):
     task_id = data_of(api(alice).post("task", {"short_description": "a"}))[0]["sys_id"]
     for state in ("2", "5", "5", "1"):

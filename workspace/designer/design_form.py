@@ -8,7 +8,10 @@ from typing import Any
 from django.db import transaction
 from django.http import QueryDict
 
+from system.errors import ServiceError
+from tableapi.catalogue.definitions import HIDDEN_TABLES
 from tableapi.ddl import schema_editor
+from tableapi.design import rule_hints
 from tableapi.models import Choice, Column, Rule, SetRule, Table, View, ViewColumn
 
 from .automatic_values_section import AutomaticValuesSection
@@ -49,6 +52,14 @@ class DesignForm:
         return self.table.rules.count()
 
     @property
+    def has_list(self) -> bool:
+        return self.table.name not in HIDDEN_TABLES
+
+    @property
+    def has_read_rule(self) -> bool:
+        return rule_hints.has_read_rule(self.table)
+
+    @property
     def has_field_errors(self) -> bool:
         return self.data is not None and not self.data.get("step") and not self.is_valid()
 
@@ -72,6 +83,9 @@ class DesignForm:
                     if not section.is_valid():
                         raise SaveRefused
         except SaveRefused:
+            return False
+        except ServiceError as error:  # for example, the table is in use for too long
+            self.errors.append(f"Nothing was saved. {error.message}")
             return False
         return True
 

@@ -44,9 +44,7 @@ def _draft_columns(section: ColumnsSection) -> Iterator[Column]:
     for column in section.inherited:
         yield Column(column.name, column.type, "", column.name, label=column.label, mandatory=column.mandatory)
     for form in section.forms:
-        values = {
-            name: form[name].value() for name in ("label", "name", "type", "mandatory", "choices", "default_value")
-        }
+        values = {name: form[name].value() for name in DRAFT_FIELDS}
         label, column_type = str(values["label"] or ""), str(values["type"])
         name = str(values["name"] or "") or name_of_label(label)
         if name and column_type in TYPE_CARDS and not form["delete"].value():

@@ -1,11 +1,13 @@
 """The section of the table itself: its label, name and options."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
+from tableapi.design import change_costs
 from tableapi.models import Table
 from tableapi.models.tables import MAX_NAME_LENGTH
 
@@ -85,6 +87,10 @@ class TableSection(Section):
 
     def is_valid(self) -> bool:
         return self.form.is_valid()
+
+    def costs(self) -> Iterator[str]:
+        if "number_prefix" in self.form.changed_data:
+            yield from change_costs.costs_of_number_prefix(self.form.instance)
 
     def save(self) -> None:
         if self.form.is_new or self.form.has_changed():

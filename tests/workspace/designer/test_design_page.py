@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
+from system.errors import Unavailable
 from tableapi.ddl import schema_editor
 from tableapi.design import change_costs, saving
 from tableapi.models import Choice, Column, Rule, SetRule, Table, View, ViewColumn
@@ -294,3 +295,87 @@ def test_a_missing_table_is_not_found(as_alice: Client):
     assert as_alice.get("/design/missing/").status_code == 404
     assert as_alice.post("/design/missing/").status_code == 404
     assert as_alice.get("/design/new-table/delete/").status_code == 404
+
+
+def test_a_shared_number_prefix_is_confirmed(as_alice: Client, device: Table):
+    desk = make_table("desk", number_prefix="DEV")
+    data = shown_data(as_alice, "device") | {"table-number_prefix": "DEV"}
+    response = as_alice.post("/design/device/", data)
+    assert "desk has the same number prefix, DEV. Two records can get the same number." in page_text(response)
+    assert device.refreshed().number_prefix == ""
+    digest = response.content.decode().split('name="confirmed" value="')[1].split('"')[0]
+    assert as_alice.post("/design/device/", data | {"confirmed": digest}).status_code == 302
+    assert device.refreshed().number_prefix == desk.number_prefix
+    # An unchanged prefix is not mentioned again.
+    assert as_alice.post("/design/device/", shown_data(as_alice, "device")).status_code == 302
+
+
+def test_only_one_column_can_name_the_record(as_alice: Client, device: Table):
+    data = shown_data(as_alice, "device")
+    for label in ("Colour", "State"):
+        data[f"{row_of(data, 'columns', 'label', label)}-is_display"] = "on"
+    data[f"{row_of(data, 'columns', 'label', 'State')}-choices"] = "New"
+    assert "Only one column can name the record." in page_text(as_alice.post("/design/device/", data))
+
+
+def test_a_missing_read_rule_is_mentioned(as_alice: Client, device: Table):
+    hint = "Only administrators can read the records, because no active read rule applies."
+    rule = Rule(table=device, operation="read", active=False)
+    saving.save_rule(rule)
+    assert hint in page_text(as_alice.get("/design/device/"))
+    rule.active = True
+    saving.save_rule(rule)
+    assert hint not in page_text(as_alice.get("/design/device/"))
+
+
+def test_a_default_choice_cannot_be_removed(as_alice: Client, device: Table):
+    state = stored_column(device, "state")
+    saving.save_choice(Choice(column=state, value="new", label="New"))
+    saving.save_choice(Choice(column=state, value="old", label="Old"))
+    state.default_value = "new"
+    saving.save_column(state)
+    data = shown_data(as_alice, "device")
+    data[f"{row_of(data, 'columns', 'label', 'State')}-choices"] = "Old"
+    assert "“new” is not the value of a choice" in page_text(as_alice.post("/design/device/", data))
+    assert state.choices.count() == 2
+
+
+@pytest.mark.parametrize("set_to_type", ["choice", "wysiwyg"])
+def test_a_wrong_automatic_value_is_refused(as_alice: Client, device: Table, set_to_type: str):
+    make_column(device, "target", set_to_type, label="Target")
+    row = new_row("automatic", "n", column="target", watched="target", set_to="x")
+    response = as_alice.post("/design/device/", together(shown_data(as_alice, "device"), row))
+    assert "Select two different columns" in page_text(response) and not SetRule.objects.filter(column__table=device)
+
+
+def test_a_view_with_too_many_joins_is_refused(as_alice: Client):
+    """Otherwise, every request with the view would be refused."""
+    references = ["assigned_user", "closed_by", "opened_by", "caller", "contact", "parent_id"]
+    paths = [
+        *(f"{reference}.login" for reference in references[:5]),
+        *(f"{reference}.company.name" for reference in references[:4]),
+        *(f"parent_id.{reference}.login" for reference in references[:3]),
+    ]
+    for lines, is_saved in ((paths, False), (paths[:-1], True)):
+        row = new_row("views", "n", name="far", columns="\n".join(lines))
+        response = as_alice.post("/design/task/", together(shown_data(as_alice, "task"), row))
+        assert ("The paths follow more than 12 references" in page_text(response)) is not is_saved
+        assert View.objects.filter(name="far").exists() is is_saved
+
+
+def test_an_error_of_the_database_keeps_what_was_typed(as_alice: Client, device: Table, monkeypatch: Any):
+    for _ in range(2):
+        insert_row("device", colour="red")
+    data = shown_data(as_alice, "device")
+    row = row_of(data, "columns", "label", "Colour")
+    response = as_alice.post("/design/device/", data | {f"{row}-is_unique": "on"})
+    assert "Some records share a value" in page_text(response)
+
+    def raise_busy(*_: Any) -> None:
+        raise Unavailable("The table is in use, or another design change is in progress. Nothing was changed.")
+
+    monkeypatch.setattr(schema_editor, "execute", raise_busy)
+    response = as_alice.post("/design/device/", together(data, new_row("columns", "n", label="Size", type="string")))
+    assert response.status_code == 200 and "The table is in use" in page_text(response)
+    assert 'value="Size"' in response.content.decode()
+    assert not Column.objects.filter(table=device, name="size").exists()
