@@ -15,7 +15,7 @@ def file_payload(name: str, data: bytes, mime_type: str = "application/octet-str
 def create_collection(page: Page) -> str:
     """Creates a collection with the form; returns the URL of its documents."""
     page.goto("/collections/")
-    page.get_by_label("Name").fill(next(COLLECTION_NAMES))
+    page.get_by_label("Name", exact=True).fill(next(COLLECTION_NAMES))
     page.get_by_role("button", name="Create collection").click()
     page.get_by_role("heading", name="Add documents").wait_for()
     return page.url
