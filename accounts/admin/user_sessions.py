@@ -6,7 +6,6 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import path
-from django.views.decorators.http import require_POST
 
 from accounts.models import Session
 from accounts.models.sessions import stored_session_key
@@ -20,7 +19,7 @@ class SessionsOfUser(RecordAdmin):
     change_form_outer_after_template = "admin/accounts/user/sessions.html"
 
     def get_urls(self) -> Any:
-        view = self.admin_site.admin_view(require_POST(self.end_sessions_view))
+        view = self.admin_site.admin_view(self.end_sessions_view)
         return [path("<path:object_id>/sessions/end/", view, name="accounts_user_end_sessions"), *super().get_urls()]
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
@@ -35,7 +34,7 @@ class SessionsOfUser(RecordAdmin):
         user = self.get_object(request, object_id)
         if not self.has_change_permission(request, user):
             raise AccessDenied
-        if user is None:
+        if user is None or request.method != "POST":
             raise NotFound
         if key := request.POST.get("session", ""):
             Session.objects.filter(user=user, session_key=key).delete()

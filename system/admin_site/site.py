@@ -91,7 +91,7 @@ class RecordAdmin(EditConflictMixin, ModelAdmin):  # type: ignore[misc]  # the t
 
     def render_delete_form(self, request: HttpRequest, context: Any) -> Any:
         if not (context["perms_lacking"] or context["protected"]):
-            context["title"] = f"Delete {self.opts.verbose_name} {_page_title(context['object'])}"
+            context["title"] = f"Delete {_page_title(context['object'])}"
         return super().render_delete_form(request, context)
 
     def get_fieldsets(self, request: HttpRequest, obj: models.Model | None = None) -> Any:

@@ -82,13 +82,14 @@ def test_page_title_names_record_and_kind(as_alice: Client, bob: User):
         page = as_alice.get(f"{path}change/").content.decode()
         assert f"<title>{title} | Servicebase</title>" in " ".join(page.split()).replace("<title> ", "<title>")
         assert title in strip_tags(page.partition("<h1")[2].partition("</h1>")[0])
-    assert "Delete: User bob" in as_alice.get(f"/admin/accounts/user/{bob.pk}/delete/").content.decode()
-    assert "History: User bob" in as_alice.get(f"/admin/accounts/user/{bob.pk}/history/").content.decode()
+    assert "Delete User bob" in as_alice.get(f"/admin/accounts/user/{bob.pk}/delete/").content.decode()
+    assert "History of User bob" in as_alice.get(f"/admin/accounts/user/{bob.pk}/history/").content.decode()
 
 
 def test_times_have_no_fractions(as_alice: Client):
     sign_in = SignIn.objects.create(outcome=SignIn.OK)
     page = plain_text(as_alice.get(f"/admin/sso/signin/{sign_in.pk}/change/"))
 
-    assert f"{sign_in.sys_updated_at:%Y-%m-%d %H:%M:%S}" in page
-    assert not re.search(r"\d\d:\d\d:\d\d\.\d", page)
+    at = sign_in.sys_updated_at
+    assert f"{at.day} {at:%b %Y, %H:%M}" in page
+    assert not re.search(r"\d\d:\d\d:\d\d", page)
