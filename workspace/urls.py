@@ -37,6 +37,7 @@ urlpatterns = [
     path("notifications/<slug:entry>/", mark_notification, name="notification-read"),
     path("design/", designer.DesignListPage.as_view(), name="design"),
     path("design/<slug:table>/preview/", designer.PreviewView.as_view(), name="design-preview"),
+    path("design/<slug:table>/condition/", designer.ConditionView.as_view(), name="design-condition"),
     path("design/<slug:table>/delete/", designer.TableDeletionPage.as_view(), name="design-delete"),
     path("design/<slug:table>/", designer.TableDesignPage.as_view(), name="design-table"),
     path("tables/", home.HomePage.as_view(), name="tables"),

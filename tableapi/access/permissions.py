@@ -84,6 +84,11 @@ class Verdict(NamedTuple):
     rules: tuple[Rule, ...] = ()
 
 
+def rule_tables(member: Table) -> tuple[str | None, ...]:
+    """The tables whose rules apply to the records of exactly this table. Per level, the first with a rule decides."""
+    return member.lineage if member.is_system else (*member.lineage, ANY_TABLE)
+
+
 class Permissions:
     """What callers with these roles may do. Each decision is computed once and cached."""
 
@@ -160,19 +165,16 @@ class Permissions:
     def _record_verdict(self, operation: str, member: Table) -> Verdict:
         # "Record without any rule: denied." "admin passes a level that has no rule".
         no_rule = Verdict(ALWAYS if self.is_admin else (), Basis.NO_RECORD_RULE)
-        return self._first_verdict((operation, name, RECORD_LEVEL) for name in self._rule_tables(member)) or no_rule
+        return self._first_verdict((operation, name, RECORD_LEVEL) for name in rule_tables(member)) or no_rule
 
     def _column_verdict(self, operation: str, member: Table, column: str) -> Verdict:
-        tables = self._rule_tables(member)
+        tables = rule_tables(member)
         # Permission to write all columns does not include custom columns: a rule must name them.
         needs_own_rule = operation in (CREATE, WRITE) and column in member.columns and member.columns[column].is_custom
         names = (column,) if needs_own_rule else (column, ANY_COLUMN)
         verdict = self._first_verdict((operation, table, name) for name in names for table in tables)
         # "Column without any rule: allowed where the record is."
         return verdict or (Verdict((), Basis.OWN_RULE_NEEDED) if needs_own_rule else Verdict(ALWAYS, Basis.RECORD))
-
-    def _rule_tables(self, member: Table) -> tuple[str | None, ...]:
-        return member.lineage if member.is_system else (*member.lineage, ANY_TABLE)
 
     def _first_verdict(self, levels: Iterable[RuleLevel]) -> Verdict | None:
         """The verdict of the first level that has a rule."""

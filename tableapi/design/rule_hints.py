@@ -6,12 +6,10 @@ and a rule that names a missing one fails closed.
 
 from collections.abc import Iterator
 
-from django.db.models import Q
 from psycopg import sql
 
 from system.encoded_query import Condition, parse, read_value
 from system.plain_sql import fetch_rows
-from tableapi import models
 from tableapi.access import permissions
 from tableapi.catalogue.definitions import Catalogue, Table
 from tableapi.models import Rule
@@ -32,13 +30,6 @@ def rule_hints(rule: Rule) -> Iterator[str]:
         if grants_as_much and set(other.roles) == set(rule.roles):
             yield f"The access rule “{other}” already grants the same access or more."
             return
-
-
-def has_read_rule(table: models.Table) -> bool:
-    """Whether an active read rule applies to the records. Rules for any table apply only to designed tables."""
-    in_lineage = Q(table__in=table.lineage)
-    applies = in_lineage if table.is_system else in_lineage | Q(table=None)
-    return Rule.objects.filter(applies, operation=Rule.Operation.READ, column_name="", active=True).exists()
 
 
 def condition_hints(catalogue: Catalogue, table_name: str, text: str) -> Iterator[str]:

@@ -11,19 +11,20 @@ from django.http import QueryDict
 from system.errors import ServiceError
 from tableapi.catalogue.definitions import HIDDEN_TABLES
 from tableapi.ddl import schema_editor
-from tableapi.design import rule_hints
 from tableapi.models import Choice, Column, Rule, SetRule, Table, View, ViewColumn
+from tableapi.read.context import ReadContext
 
 from .automatic_values_section import AutomaticValuesSection
 from .columns_section import ColumnsSection
 from .preview import preview
 from .rows import RowSection
+from .rules_section import RulesSection
 from .section import Section
 from .table_section import TableSection
 from .views_section import ViewsSection
 
 # Columns come before what uses them.
-SECTIONS: tuple[type[Section], ...] = (TableSection, ColumnsSection, ViewsSection, AutomaticValuesSection)
+SECTIONS: tuple[type[Section], ...] = (TableSection, ColumnsSection, ViewsSection, AutomaticValuesSection, RulesSection)
 STALE_MESSAGE = (
     "Another administrator changed this table while you were editing it: {names}. Nothing was saved, and your entries "
     "are still here. If you save again, they replace those changes."
@@ -48,16 +49,8 @@ class DesignForm:
         return " ".join(f"{sys_id}:{version}" for sys_id, (version, _) in self.versions.items())
 
     @property
-    def rule_count(self) -> int:
-        return self.table.rules.count()
-
-    @property
     def has_list(self) -> bool:
         return self.table.name not in HIDDEN_TABLES
-
-    @property
-    def has_read_rule(self) -> bool:
-        return rule_hints.has_read_rule(self.table)
 
     @property
     def has_field_errors(self) -> bool:
@@ -93,6 +86,9 @@ class DesignForm:
         for section in self.sections:
             if isinstance(section, RowSection) and section.prefix == prefix:
                 section.add_row()
+
+    def describe_rules(self, context: ReadContext) -> None:
+        next(section for section in self.sections if isinstance(section, RulesSection)).describe(context)
 
     def preview(self) -> dict[str, Any]:
         columns = next(section for section in self.sections if isinstance(section, ColumnsSection))

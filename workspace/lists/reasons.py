@@ -1,5 +1,6 @@
 """Says in words why a decision is as it is. Equal reasons share a number, so that cells can refer to a list of them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,14 +31,18 @@ class ReasonList:
 
     def texts(self) -> list[dict[str, Any]]:
         return [
-            {"is_allowed": reason.is_allowed, "basis": reason.basis, "rules": list(map(self._rule, reason.rules))}
+            {"is_allowed": reason.is_allowed, "basis": reason.basis, "rules": list(self._rules(reason))}
             for reason in self.reasons.values()
         ]
 
-    def _rule(self, rule: Rule) -> dict[str, str]:
-        catalogue = self.viewer.view.catalogue
-        table = catalogue.tables.get(rule.table or "")
-        subject = ".".join(filter(None, (table.label if table else "any table", rule.column)))
-        roles = " or ".join(sorted(rule.roles)) or ("roles that were deleted" if rule.is_broken else "everyone")
-        condition = describe_query(self.viewer, table or self.table, rule.condition) if rule.condition else ""
-        return {"id": rule.id, "text": f"{rule.operation} {subject} for {roles}", "condition": condition}
+    def _rules(self, reason: Reason) -> Iterator[dict[str, str]]:
+        return (rule_in_words(self.viewer, self.table, rule) for rule in reason.rules)
+
+
+def rule_in_words(viewer: ReadContext, table: Table, rule: Rule) -> dict[str, str]:
+    """A rule that applies to this table, with its condition in words."""
+    owner = viewer.view.catalogue.tables.get(rule.table or "")
+    subject = ".".join(filter(None, (owner.label if owner else "any table", rule.column)))
+    roles = " or ".join(sorted(rule.roles)) or ("roles that were deleted" if rule.is_broken else "everyone")
+    condition = describe_query(viewer, owner or table, rule.condition) if rule.condition else ""
+    return {"id": rule.id, "text": f"{rule.operation} {subject} for {roles}", "condition": condition}

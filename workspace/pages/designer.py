@@ -10,6 +10,7 @@ from system.errors import AccessDenied, Conflict, NotFound
 from tableapi.database import catalogue_loader
 from workspace.designer import design_list
 from workspace.designer.design_form import DesignForm, find_table, new_table
+from workspace.lists.query_description import filter_context
 from workspace.pages.base import WorkspacePage
 from workspace.pages.search import search_text
 
@@ -58,6 +59,7 @@ class TableDesignPage(DesignerPage):
         return redirect("design-table", form.table.name)
 
     def show(self, form: DesignForm) -> HttpResponse:
+        form.describe_rules(self.context())
         return self.render("designer/page", {"form": form, "table": form.table, "preview": form.preview()})
 
 
@@ -67,6 +69,15 @@ class PreviewView(DesignerPage):
     def post(self, request: HttpRequest, table: str) -> HttpResponse:
         form = DesignForm(self.find_table(table), request.POST)
         return self.render("designer/preview", {"preview": form.preview()})
+
+
+class ConditionView(DesignerPage):
+    """`/design/{table}/condition/?query=…`: the condition builder for a rule, as a fragment for the script."""
+
+    def get(self, request: HttpRequest, table: str) -> HttpResponse:
+        context, opened = self.open_table(table)
+        query = request.GET.get("query", "")
+        return self.render("designer/condition", {"query": query, **filter_context(context, opened, query)})
 
 
 class TableDeletionPage(DesignerPage):

@@ -38,7 +38,9 @@ def shown_data(client: Client, table: str) -> dict[str, Any]:
         value = control.get("value", "on") if control.tag == "input" else control.value
         if kind is not None and kind not in ("checkbox", "radio"):
             value = control.get("value", "")
-        if name.endswith("-row"):
+        if name.endswith(("-row", "-roles")) or name.startswith(
+            ("rules-cell", "rules-stored", "rules-role", "rules-column")
+        ):
             data.setdefault(name, []).append(value)
         else:
             data[name] = (value or "").removeprefix("\n")

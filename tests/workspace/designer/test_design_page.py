@@ -319,7 +319,7 @@ def test_only_one_column_can_name_the_record(as_alice: Client, device: Table):
 
 
 def test_a_missing_read_rule_is_mentioned(as_alice: Client, device: Table):
-    hint = "Only administrators can read the records, because no active read rule applies."
+    hint = "Only administrators can create, read, write or delete the records"
     rule = Rule(table=device, operation="read", active=False)
     saving.save_rule(rule)
     assert hint in page_text(as_alice.get("/design/device/"))

@@ -10,7 +10,7 @@ const MAX_DEPTH = 20;
 const newCondition = () => ({ path: "", operator: "=", value: "" });
 const newTerm = () => [newCondition()];
 
-class ConditionBuilder {
+export class ConditionBuilder {
   constructor(details) {
     const data = JSON.parse(document.getElementById("filter-data").textContent);
     this.data = data;
@@ -29,7 +29,7 @@ class ConditionBuilder {
     if (!data.tree) return; // The text is invalid, and can only be corrected as text.
     for (const control of details.querySelectorAll("[data-mode], [data-clear]")) control.hidden = false;
     details.addEventListener("toggle", () => details.open && !this.isStarted && this.start(true));
-    if (details.open) this.start(false);
+    if (details.open || "open" in details.dataset) this.start(false);
   }
 
   async start(hasFocus) {
