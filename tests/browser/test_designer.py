@@ -180,7 +180,7 @@ def test_a_condition_is_built_with_the_builder_of_lists(visitor: Visitor):
     dialog = page.get_by_role("dialog", name="Condition of the rule")
     dialog.get_by_role("button", name="Add condition").click()
     dialog.get_by_role("combobox", name="Field").last.fill("Short d")
-    page.get_by_role("option", name="Short description").click()
+    dialog.get_by_role("option", name="Short description").click()
     dialog.get_by_role("group", name="Condition 2").get_by_role("textbox").last.fill("fire")
     assert_no_findings(page)
     dialog.get_by_role("button", name="Use this condition").click()
