@@ -80,7 +80,7 @@ def save_record(page: Page) -> None:
 
 
 def connect_provider(page: Page, demo_provider: DemoProvider) -> None:
-    open_new_record(page, "login OIDC settings")
+    open_new_record(page, "OIDC settings")
     for name in ("Name", "URL IdP", "Realm", "Client ID", "Client secret"):
         page.locator(f"#id_{name.lower().replace(' ', '_')}").fill(demo_provider.printed_value(name))
     # These fields are already filled in.
@@ -98,7 +98,7 @@ def connect_provider(page: Page, demo_provider: DemoProvider) -> None:
 
 def design_table(page: Page) -> None:
     """Creates a table with columns of several types, and a view of some of them."""
-    page.get_by_role("link", name="table Design tables", exact=True).first.click()
+    page.get_by_role("link", name="Design tables", exact=True).first.click()
     page.get_by_role("link", name="Create table").click()
     page.get_by_label("Label").first.fill("Device")
     for card, label in (("string", "Title"), ("reference", "Owner"), ("choice", "State"), ("date", "Checked on")):
@@ -125,7 +125,7 @@ def select_role(page: Page, field: str, name: str) -> None:
 def create_access_rules(page: Page) -> None:
     """Allows the role itil every operation on devices, except reading the column `checked_on`."""
     for operation, column in (("create", ""), ("read", ""), ("write", ""), ("delete", ""), ("read", "checked_on")):
-        open_new_record(page, "shield Access rules")
+        open_new_record(page, "Access rules")
         page.locator("#id_operation").select_option(operation)
         page.locator("#id_table").select_option(label="device")
         page.locator("#id_column_name").fill(column)
@@ -145,14 +145,15 @@ def create_key(page: Page) -> str:
 def fill_collection(page: Page) -> None:
     page.get_by_role("link", name="Servicebase").first.click()
     page.get_by_role("link", name="Collections").first.click()
-    page.get_by_label("Name").fill("Badges")
+    page.get_by_label("Name", exact=True).fill("Badges")
     page.get_by_role("button", name="Create collection").click()
     page.get_by_role("heading", name="Add documents").wait_for()
     page.set_input_files("#files", file_payload("badges.md", MANUAL))
     expect(page.locator("#documents")).to_contain_text("1 ready", timeout=LOAD_TIMEOUT_MS)
-    page.get_by_role("link", name="Settings").click()
-    select_role(page, "reader_roles", "itil")
-    save_record(page)
+    page.get_by_role("link", name="Access", exact=True).click()
+    page.get_by_role("group", name="Readers").get_by_label("itil", exact=True).check()
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_text("Saved.").wait_for()
 
 
 def curl(installation: Installation, *arguments: str) -> tuple[int, Any]:
