@@ -12,7 +12,7 @@ from sso.refusals import SignInRefused
 RETRY_AFTER_S = 1
 # Allows only scripts with the nonce. `form-action` is added below, because Chromium applies it to redirects too.
 CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'self'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'self'; font-src 'self'; img-src 'self' data:; "
     "frame-ancestors 'none'; base-uri 'none'"
 )
 
