@@ -35,7 +35,7 @@ def costs_of_saving(column: Column, previous: Column | None) -> Iterator[str]:
     if schema_editor.has_more_records(column.table, LARGE_TABLE_RECORDS):
         records = _records(schema_editor.count_records(column.table))
         if "is_unique" in gained:
-            yield f"The values of “{label}” are compared in {records}. Writes wait meanwhile."
+            yield f"The values of “{label}” are compared in {records}. Until that ends, writes to the table wait."
         if is_new_type or gained & {"is_indexed", "is_display"}:
             yield f"An index of “{label}” is built in the background, over {records}. Until then, queries are slower."
     if previous is not None:

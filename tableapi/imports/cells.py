@@ -81,7 +81,7 @@ def _read_number(text: Any, decimal: str) -> Any:
 
 
 def _read_moment(text: str, format: CellFormat) -> datetime:
-    """Raises ValueError for what is no time, or one with a time zone, which the API reads.
+    """Raises ValueError if the text is not a time, or has a time zone, which the API reads.
 
     >>> format = CellFormat("dmy", ".", UTC)
     >>> [str(_read_moment(text, format)) for text in ("31.12.2024", "1/2/24 3:04 PM", "May 5, 2024")]

@@ -11,7 +11,7 @@ from tableapi.models import Table
 from .section import Section
 
 GONE_MESSAGE = "Another administrator deleted this in the meantime. Remove the row, or enter it as a new one."
-# Stands for the number of a row in the template from which a script builds new rows.
+# Placeholder for the number of a row in the template from which a script builds new rows.
 ROW_NUMBER = "__row__"
 
 

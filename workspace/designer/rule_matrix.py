@@ -8,13 +8,14 @@ from django.http import QueryDict
 
 from accounts.models import Role
 from system.records import savers
+from tableapi.access.permissions import RECORD_LEVEL
 from tableapi.models import Rule, Table
 
 from .section import save_record
 
 OPERATIONS = ("read", "create", "write", "delete")
-EVERYONE, RECORD, ANY_COLUMN = "", "", "*"
-# Stands before the name of a role that saving creates.
+EVERYONE = ""
+# Prefix of the name of a role that saving creates.
 NEW_ROLE = "new:"
 
 
@@ -70,7 +71,7 @@ class RuleMatrix:
         return Cell(operation, column, self._read_role(role))
 
     def _read_role(self, role: str) -> str:
-        """A new role that exists by now is that role."""
+        """If somebody has created the new role already, use that one."""
         return self.new_role_ids.get(role, role)
 
     def _ordered_roles(self, roles: Iterable[str]) -> dict[str, str]:
@@ -78,9 +79,9 @@ class RuleMatrix:
         return {EVERYONE: "Everyone", **dict(sorted(names.items(), key=lambda item: item[1].casefold()))}
 
     def _ordered_subjects(self, names: set[str]) -> dict[str, str]:
-        known = {RECORD: "the record", **self.columns}
+        known = {RECORD_LEVEL: "the record", **self.columns}
         others = {name: name for name in sorted(names - known.keys())}
-        return {name: label for name, label in (known | others).items() if name in names or name == RECORD}
+        return {name: label for name, label in (known | others).items() if name in names or name == RECORD_LEVEL}
 
     @property
     def groups(self) -> list[dict[str, object]]:

@@ -7,6 +7,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
+from tableapi.access.permissions import ANY_COLUMN, RECORD_LEVEL
 from tableapi.catalogue.definitions import OWN_TABLE_COLUMN, SYS_COLUMNS
 from tableapi.models import Rule, Table
 from tableapi.read.context import ReadContext
@@ -15,7 +16,7 @@ from workspace.lists.reasons import rule_in_words
 
 from . import rule_warnings
 from .rows import LinesField, RowForm, RowSection
-from .rule_matrix import ANY_COLUMN, OPERATIONS, RECORD, RuleMatrix
+from .rule_matrix import OPERATIONS, RuleMatrix
 from .section import add_errors, save_record
 
 FIELDS = ("operation", "column_name", "roles", "condition", "description", "active", "admin_overrides")
@@ -46,12 +47,12 @@ class RuleForm(RowForm):
         super().__init__(*args, table=table, record=record, initial=initial, **options)
 
     def offer(self, roles: dict[str, str], columns: dict[str, str]) -> None:
-        """Set the choices of the selects. A role that was deleted is no choice."""
+        """Set the choices of the selects, without deleted roles."""
         self.fields["roles"].choices = sorted(roles.items(), key=lambda item: item[1])  # type: ignore[attr-defined]
         if "roles" in self.initial:
             self.initial["roles"] = [role for role in self.initial["roles"] if role in roles]
         chosen = str(self["column_name"].value() or "")
-        choices = {RECORD: "the record", **columns}
+        choices = {RECORD_LEVEL: "the record", **columns}
         choices.setdefault(chosen, chosen)
         self.fields["column_name"].widget = forms.Select(choices=[*choices.items()], attrs={"data-rule-columns": ""})
 
