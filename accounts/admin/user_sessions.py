@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
 from django.urls import path
 
@@ -34,8 +34,10 @@ class SessionsOfUser(RecordAdmin):
         user = self.get_object(request, object_id)
         if not self.has_change_permission(request, user):
             raise AccessDenied
-        if user is None or request.method != "POST":
+        if user is None:
             raise NotFound
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
         if key := request.POST.get("session", ""):
             Session.objects.filter(user=user, session_key=key).delete()
             messages.success(request, "Session ended.")
