@@ -183,7 +183,8 @@ class ChooseNotificationsView(AccountFormView):
 
 
 class ChooseThemeView(AccountFormView):
-    """Saves the colours of the pages, and returns to the page with the switch."""
+    """Saves the colours of the pages. Without JavaScript, the start page follows: pages do not repeat their address,
+    which can contain a secret."""
 
     def post(self, request: HttpRequest) -> HttpResponse:
         theme = request.POST.get("theme", "")
@@ -191,7 +192,7 @@ class ChooseThemeView(AccountFormView):
             raise InvalidInput("Choose system, light or dark.", field="theme")
         # Not a change of the record: it would refuse the save of an administrator who has the user's page open.
         User.objects.filter(pk=self.user().pk).update(theme=theme)
-        return redirect(safe_redirect_path(request.POST.get("next", "")))
+        return redirect("start")
 
 
 class CreateKeyView(AccountFormView):

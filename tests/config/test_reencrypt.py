@@ -22,7 +22,7 @@ from tests.tableapi.world import api, data_of, field, open_table, table
 pytestmark = pytest.mark.django_db
 OLD_KEY, NEW_KEY, OTHER_KEY = (Fernet.generate_key().decode() for _ in range(3))
 # Hashed secrets are never decrypted.
-HASHED_COLUMNS = {("user", "password"), ("accounts_access_key", "digest")}
+HASHED_COLUMNS = {("user", "password"), ("accounts_access_key", "digest"), ("accounts_access_key", "session")}
 
 
 @pytest.fixture(autouse=True)

@@ -57,5 +57,5 @@ def test_only_administrators_see_the_page(as_bob: Client):
     assert not Table.objects.filter(name="device").exists()
 
 
-def test_table_list_of_the_administration_links_to_the_page(as_alice: Client):
-    assert f'href="{URL}"' in as_alice.get("/admin/tableapi/table/").content.decode()
+def test_list_of_designs_links_to_the_page(as_alice: Client):
+    assert f'href="{URL}"' in as_alice.get("/design/").content.decode()
