@@ -35,7 +35,7 @@ def test_requests_are_tried_out_with_a_key_that_no_command_shows(desktop_visitor
 
     desktop_visitor.open("/account/")
     desktop_visitor.open("/api/docs")
-    expect(page.locator("#docs-key-status")).to_contain_text("Only this page has the key.")
+    expect(page.locator("#docs-key-status")).to_contain_text("With a key you can try requests on this page.")
 
 
 def test_allowed_writes_are_written(desktop_visitor: Visitor):

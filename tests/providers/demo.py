@@ -29,7 +29,7 @@ SERVICE_NOT_FOUND = "(No service runs from this data folder. If your service use
 LOGIN_NOTES = {
     "anna": "no account yet; has the roles itil and surveyor",
     "ben": "no account yet; claims the role admin, which no provider can grant",
-    "demo.agent": "has an account, which is matched by email",
+    "demo.agent": "with demo data, has an account that is matched by email",
 }
 
 
@@ -69,7 +69,7 @@ def format_instructions(url: str, callback_url: str, *, is_running: bool = False
         f"  A demo identity provider is running for the service at {product_url}",
         f"  {SERVICE_FOUND if is_running else SERVICE_NOT_FOUND}",
         "",
-        "  In the administration, open Single sign-on → OIDC settings → Add, and enter:",
+        "  In the administration, open Single sign-on → OIDC settings → Create OIDC setting, and enter:",
         *(f"    {name:<20}{value}" for name, value in fields.items()),
         "  These fields are already filled in:",
         *(f"    {name:<20}{value}" for name, value in prefilled_fields.items()),

@@ -116,7 +116,7 @@ class TestSaving:
             assert f'id="redirect-uri-to-register">{shown_url}<' in page
 
     def test_a_change_of_client_columns_suggests_a_test(self, as_sonja: Client):
-        suggestion = "Use “Test connection” to check"
+        suggestion = "use “Test connection”"
         assert suggestion in messages_of(press_button(as_sonja, "_save", client_id="mine", active=True))
         setting = OidcSetting.objects.get()
         assert suggestion not in messages_of(press_button(as_sonja, "_save", setting, name="Renamed"))
