@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from django.db import DataError, transaction
+from django.utils.text import Truncator
 
 from system.errors import BadRequest, InvalidInput, NotFound, PreconditionFailed, ServiceError, combine_errors
 from tableapi.bulk import bulk_write
@@ -29,6 +30,7 @@ from .cells import CellFormat
 from .options import CREATE_MODE, UPDATE_MODE, ImportOptions, key_column
 
 CREATED, UPDATED, UNCHANGED, FAILED = "created", "updated", "unchanged", "failed"
+MAX_SHOWN_CHARACTERS = 40
 # A line number with the cells, with the parser's error, or with the body of its request.
 Line = tuple[int, Any]
 LineRecord = tuple[int, dict[str, Any]]
@@ -49,14 +51,16 @@ class PieceWriter:
         self.counts = dict.fromkeys((CREATED, UPDATED, UNCHANGED, FAILED), 0)
         self.errors: list[tuple[int, list[dict[str, Any]]]] = []
         self.undo: list[tuple[Any, ...]] = []
+        self.cells: dict[int, Sequence[Any]] = {}
 
     def write(self, lines: Sequence[Line]) -> None:
-        rows = []
+        rows: list[Line] = []
         for line, row in lines:
             if isinstance(row, list):
                 rows.append((line, [cell.strip() if isinstance(cell, str) else cell for cell in row]))
             else:
                 self._fail(line, BadRequest(str(row)[:200], code="invalid_line"))
+        self.cells = dict(rows)
         with transaction.atomic():
             while rows:
                 records, rows = self._read_rows(rows)
@@ -67,9 +71,16 @@ class PieceWriter:
         self.errors.sort(key=lambda entry: entry[0])
 
     def _fail(self, line: int, error: ServiceError) -> None:
+        """Add the errors of a line with the wrong values as they are in the file, except passwords and secrets."""
+        shown = [None if column is None or column.column_type.is_write_only else column.name for column in self.columns]
+        values = dict(zip(shown, self.cells.get(line, ()), strict=False))
         items = error.as_items()
         for item in items:
             item.pop("position", None)  # the line tells it
+            value = values.get(str(item.get("field")))
+            if not cells.is_empty(value):
+                text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                item["value"] = Truncator(text).chars(MAX_SHOWN_CHARACTERS)
         self.errors.append((line, items))
         self.counts[FAILED] += 1
 

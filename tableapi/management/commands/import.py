@@ -47,7 +47,7 @@ class Command(BaseCommand):
         state = jobs.entry(job, steps.MAX_STORED_ERRORS)
         for item in state["line_errors"]:
             for reason in item["errors"]:
-                text = ": ".join(filter(None, (reason.get("field"), reason["message"])))
+                text = ": ".join(filter(None, (reason.get("field"), reason.get("value"), reason["message"])))
                 self.stderr.write(f"Line {item['line']}: {text}")
         counts = ", ".join(f"{state[name]:,} {name}" for name in jobs.SHOWN_COUNTS)
         self.stdout.write(f"{state['sys_id']}: {counts}{' (dry run)' if state['dry_run'] else ''}")

@@ -260,7 +260,7 @@ def test_command_imports_in_its_process(part: Table, bob: User, tmp_path: Any, c
     arguments = ["import", "part", str(file), "--login", "bob"]
     with pytest.raises(CommandError, match="Lines have errors, so nothing was written"):
         call_command(*arguments)
-    assert "Line 3: quantity: Expected a whole number." in capsys.readouterr().err
+    assert "Line 3: quantity: many: Expected a whole number." in capsys.readouterr().err
     with pytest.raises(CommandError, match="Lines have errors"):
         call_command(*arguments, "--on-error", "continue")
     assert "1 created, 0 updated, 0 unchanged, 1 failed" in capsys.readouterr().out

@@ -98,6 +98,12 @@ def test_line_can_refer_to_a_record_of_an_earlier_line(part: Table, bob: User):
     assert sorted(rows, key=str) == [("p1", None), ("p2", "p1"), ("p3", "p2")]
 
 
+def test_errors_quote_the_wrong_values_shortened_and_without_passwords(alice: User):
+    state = run(alice, "user", f"login,email,password\nanna,{'x' * 60},\nbob,,1\n,,secret\n", on_error="continue")
+    shown = [[(item["field"], item.get("value")) for item in line["errors"]] for line in state["line_errors"]]
+    assert shown == [[("email", "x" * 39 + "…")], [("password", None)], [("login", None)]]
+
+
 ERRORS = 'name,code,quantity,state\na,x,1,1\n,y,1,1\nc,z,many,2\nd,old,1,1\ne,v,1,None\nf,w,2,2\n'  # fmt: skip
 EXPECTED_ERRORS = [
     (3, [("mandatory", "name")]), (4, [("invalid_value", "quantity")]), (5, [("duplicate", "code")]),
@@ -299,7 +305,9 @@ def test_hidden_and_missing_referenced_records_have_the_same_error(part: Table, 
         run(bob, "part", f"name,safe\na,{name}\n", on_error="continue")
         for name in ("Secret", "s1", secret_id, "Missing", "0" * 18)
     ]
-    assert len({json.dumps(state["line_errors"]) for state in states}) == 1 and stored() == []
+    errors = [item for state in states for line in state["line_errors"] for item in line["errors"]]
+    assert [item.pop("value") for item in errors] == ["Secret", "s1", secret_id, "Missing", "0" * 18]
+    assert len({json.dumps(item) for item in errors}) == 1 and stored() == []
 
 
 def test_hidden_column_is_as_unknown_as_a_missing_one(closed_part: Table, bob: User):
@@ -328,5 +336,6 @@ def test_upsert_of_a_hidden_record_has_the_error_of_the_api(part: Table, bob: Us
     record("box", code="b1", name="Secret")
     state = run(bob, "box", "code,name\nB1,x\n", mode="upsert", key="code", on_error="continue")
     own = api(bob).post("/rest/v1/upsert/box?sysparm_key=code", {"code": "B1", "name": "x"})
-    assert [item["errors"] for item in state["line_errors"]] == [own.json()["errors"]]
+    (errors,) = [item["errors"] for item in state["line_errors"]]
+    assert errors == [error | {"value": "B1"} for error in own.json()["errors"]]
     assert query_rows("SELECT name FROM records.box") == [("Secret",)]
