@@ -4,6 +4,7 @@ The file is completed before the first byte is sent, so that errors can still se
 neither a database connection nor a transaction.
 """
 
+import codecs
 import csv
 import io
 import threading
@@ -55,7 +56,8 @@ def export(
     media_type: str,
     labels: Mapping[str, str] | None = None,
 ) -> StoredFile:
-    """`labels` are the headers of the columns, if not their names."""
+    """`labels` are the headers of the columns, if not their names: for a person, whose spreadsheet reads a CSV file as
+    UTF-8 only after a byte order mark."""
     request = parse_export(raw, properties.get(EXPORT_RECORDS))
     if media_type != JSON_LINES and request.output.display_mode is DisplayMode.BOTH:
         message = "A cell has one value. sysparm_display_value must be 0 or 1."
@@ -63,13 +65,13 @@ def export(
     if not EXPORT_SLOTS.acquire(blocking=False):
         raise TooManyRequests("Another export is running. Try again when it has finished.")
     try:
-        return _export(caller.context(catalogue), table_name, request, media_type, labels or {})
+        return _export(caller.context(catalogue), table_name, request, media_type, labels)
     finally:
         EXPORT_SLOTS.release()
 
 
 def _export(
-    context: ReadContext, table_name: str, request: ExportRequest, media_type: str, labels: Mapping[str, str]
+    context: ReadContext, table_name: str, request: ExportRequest, media_type: str, labels: Mapping[str, str] | None
 ) -> StoredFile:
     view, table = context.view, context.view.open_table(table_name)
     output = request.output
@@ -78,8 +80,9 @@ def _export(
     inputs = context.inputs(request.query.conditions, version=view.catalogue.version)
     builder = ValueWriter(inputs, statement_runner.quote_value)
     count = 0
-    headers = [labels.get(field.key, field.key) for field in plan.fields]
-    with new_file() as file, _line_writer(file, media_type, table, plan, style, headers) as write_line:
+    headers = [(labels or {}).get(field.key, field.key) for field in plan.fields]
+    mark = b"" if labels is None else codecs.BOM_UTF8
+    with new_file() as file, _line_writer(file, media_type, table, plan, style, headers, mark) as write_line:
         if view.can_read(table):
             sql = export_sql(builder, plan, style, request.limit, as_csv=media_type != JSON_LINES)
             with transaction.atomic(), statement_runner.copy_lines(sql, MAX_EXPORT_S) as lines:
@@ -95,7 +98,7 @@ LineWriter = Callable[[bytes], int]
 
 @contextmanager
 def _line_writer(
-    file: IO[bytes], media_type: str, table: Table, plan: ReadPlan, style: OutputStyle, headers: list[str]
+    file: IO[bytes], media_type: str, table: Table, plan: ReadPlan, style: OutputStyle, headers: list[str], mark: bytes
 ) -> Iterator[LineWriter]:
     if media_type == XLSX:
         with xlsx_writer.open_sheet(file, table.label) as write_cells:
@@ -111,7 +114,7 @@ def _line_writer(
     if media_type == CSV:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerow(headers)
-        file.write(text.getvalue().encode())
+        file.write(mark + text.getvalue().encode())
     yield file.write
 
 
