@@ -99,13 +99,17 @@ def test_hidden_id_hides_the_record(as_bob: Client):
 def test_tables_and_collections_are_found_if_readable(as_bob: Client, as_alice: Client):
     make_collection("Device manuals")
 
+    assert titles(as_alice, "evic", "Tables") == ["Device"]
+    assert titles(as_alice, "manu evic", "Collections") == ["Device manuals"] == titles(as_alice, "", "Collections")
+    assert titles(as_alice, "device x", "Tables") == [] == titles(as_alice, "device x", "Collections")
     assert titles(as_bob, "devic", "Tables") == [] and titles(as_bob, "devic", "Collections") == []
     assert titles(as_alice, "devic", "Tables") == ["Device"]
     assert titles(as_alice, "devic", "Collections") == ["Device manuals"]
 
 
 def test_pages_of_the_administration_are_for_administrators(as_bob: Client, as_alice: Client):
-    assert "Users" in titles(as_alice, "user", "Administration")
+    assert "Users" in titles(as_alice, "ser", "Administration")
+    assert titles(as_alice, "rules acc", "Administration") == ["Access rules"]
     assert titles(as_bob, "user", "Administration") == []
 
 

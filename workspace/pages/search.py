@@ -1,5 +1,6 @@
 """The search of the whole service, and the suggestions of pickers and of the condition builder."""
 
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 
@@ -24,19 +25,20 @@ class SearchPage(WorkspacePage):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         text = search_text(request)
+        words = text.casefold().split()
         found = {
-            "Tables": self.tables(text.casefold())[:MAX_ITEMS],
+            "Tables": self.tables(words)[:MAX_ITEMS],
             "Records": self.records(text),
-            "Collections": self.collections(text),
-            "Administration": self.admin_pages(text.casefold())[:MAX_ITEMS],
+            "Collections": self.collections(words),
+            "Administration": self.admin_pages(words)[:MAX_ITEMS],
         }
         groups = [{"title": title, "items": items} for title, items in found.items() if items]
         if "application/json" in request.headers.get("Accept", ""):
             return JsonResponse({"groups": groups})
         return self.render("search", {"groups": groups, "text": text})
 
-    def tables(self, text: str) -> list[SearchItem]:
-        tables = [table for table in self.readable_tables() if text in table.label.casefold() or text in table.name]
+    def tables(self, words: list[str]) -> list[SearchItem]:
+        tables = [table for table in self.readable_tables() if contains(f"{table.label} {table.name}", words)]
         return [item(table.label, reverse("table-list", args=[table.name])) for table in tables]
 
     def records(self, text: str) -> list[SearchItem]:
@@ -45,18 +47,28 @@ class SearchPage(WorkspacePage):
             for found in name_search.find_records(self.caller, text)
         ]
 
-    def collections(self, text: str) -> list[SearchItem]:
-        found = access.readable_collections(self.user()).filter(name__icontains=text).order_by("name")
+    def collections(self, words: list[str]) -> list[SearchItem]:
+        conditions = [Q(name__icontains=word) for word in words]
+        found = access.readable_collections(self.user()).filter(*conditions).order_by("name")
         return [item(collection.name, reverse("collection", args=[collection.pk])) for collection in found[:MAX_ITEMS]]
 
-    def admin_pages(self, text: str) -> list[SearchItem]:
+    def admin_pages(self, words: list[str]) -> list[SearchItem]:
         groups = dashboard.sidebar(self.request) if self.user().is_staff else []
         return [
             item(str(link["title"]), str(link["link"]), group["title"])
             for group in groups
             for link in group["items"]
-            if text in str(link["title"]).casefold()
+            if contains(str(link["title"]), words)
         ]
+
+
+def contains(name: str, words: list[str]) -> bool:
+    """Whether the name contains each of the words somewhere, also inside its own words.
+
+    >>> contains("Service desk", ["esk", "serv"]), contains("Service desk", ["desk", "x"])
+    (True, False)
+    """
+    return all(word in name.casefold() for word in words)
 
 
 def item(title: str, url: str, detail: str = "") -> SearchItem:
