@@ -10,7 +10,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from system.admin_site import dashboard
 from system.admin_site.site import HistoryAdmin, ReadOnlyAdmin
-from system.models import DeletionLogEntry, Property
+from system.models import DeletionLogEntry, Property, UserViewUse
 from system.monitoring import health
 from system.records.history import login_of
 from system.registry import Registry
@@ -20,7 +20,11 @@ dashboard.register_links(
     90,
     dashboard.Link("Properties", "tune", "system.Property"),
     dashboard.Link("Deleted records", "delete_history", "system.DeletionLogEntry"),
+    dashboard.Link("Uses of Who sees what", "visibility", "system.UserViewUse"),
 )
+
+# The action of entries in Django's log that tell who looked at the records that another user sees.
+USER_VIEW = 10
 
 # Functions that return warnings about the effects of a changed property; each app registers its own.
 PROPERTY_WARNINGS: Registry[Callable[[Property], Iterable[str]]] = Registry()
@@ -67,6 +71,26 @@ class DeletionLogAdmin(ReadOnlyAdmin):
     @admin.display(description="Deleted by")
     def deleted_by_name(self, entry: DeletionLogEntry) -> str:
         return login_of(entry.deleted_by) or "the system"
+
+
+@admin.register(UserViewUse)
+class UserViewUseAdmin(ReadOnlyAdmin):
+    empty_list_text = "Each use of the page “Who sees what” is listed here."
+    list_display = ("action_time", "user", "seen_user", "seen_records")
+    list_select_related = ("user",)
+    search_fields = ("user__login", "object_repr", "change_message")
+    fields = list_display
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).filter(action_flag=USER_VIEW)
+
+    @admin.display(description="Seen user", ordering="object_repr")
+    def seen_user(self, entry: UserViewUse) -> str:
+        return entry.object_repr
+
+    @admin.display(description="Table and record", ordering="change_message")
+    def seen_records(self, entry: UserViewUse) -> str:
+        return entry.change_message
 
 
 @dashboard.register_tile(order=90)

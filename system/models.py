@@ -1,5 +1,6 @@
 """The tables that all apps share: properties, the Record Deletion Log, preparation, heartbeats and hourly counts."""
 
+from django.contrib.admin.models import LogEntry
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models.functions import Now
@@ -136,3 +137,13 @@ class Heartbeat(models.Model):  # noqa: DJ008
     @classmethod
     def record(cls, name: str) -> None:
         cls.objects.update_or_create(name=name, defaults={"at": Now()})
+
+
+class UserViewUse(LogEntry):
+    """A use of the page "Who sees what", as an entry of Django's log of actions: `user` saw a table, or a record of it
+    (`change_message`), as the user `object_repr` sees it."""
+
+    class Meta:
+        proxy = True
+        verbose_name = "use of Who sees what"
+        verbose_name_plural = "uses of Who sees what"

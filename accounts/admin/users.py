@@ -32,8 +32,10 @@ SHARED_EMAIL_WARNING = (
     "Other accounts have the same email: {logins}. If a connection matches users by email, nobody can use it to "
     "sign in to any of these accounts (user_ambiguous)."
 )
-# Django deletes a user's log entries with the user; only records without a history show them.
-LOG_ENTRIES_LABEL = "log entries of the user's changes to companies, access keys and periodic tasks"
+# Django deletes a user's log entries with the user.
+LOG_ENTRIES_LABEL = (
+    "log entries of the user's changes to companies, access keys and periodic tasks, and uses of Who sees what"
+)
 REMAINING_HISTORY_NOTE = "The history of the user's changes is kept. It shows the user's ID instead of the login."
 # Warnings for the page that deletes users, registered by each app.
 DELETION_WARNINGS: Registry[Callable[[Iterable[User]], Iterable[str]]] = Registry()

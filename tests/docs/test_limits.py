@@ -27,6 +27,7 @@ UNITS_BY_SUFFIX = {"_MS": 0.001, "_KB": UNITS["KB"], "_MB": UNITS["MB"], "_DAYS"
 PACKAGES = ("config", "system", "accounts", "sso", "tableapi", "collections_app", "workspace")
 # Numbers that are not limits: versions, lock and signal numbers, exit codes, flags, units, formats, parts of a formula.
 OTHER_CONSTANTS = {
+    "system.admin.USER_VIEW",
     "system.admin_site.history_page.MAX_VALUE_LENGTH",
     "accounts.authentication.access_keys.CACHED_ROLE_BYTES",
     "accounts.authentication.access_keys.CACHED_USER_BYTES",

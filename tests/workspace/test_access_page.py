@@ -4,9 +4,11 @@ import re
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.test import Client
 
 from accounts.models import User
+from system.admin import USER_VIEW
 from tests.support.users import make_user
 from tests.tableapi.world import field, grant, record, rule, table
 
@@ -129,6 +131,37 @@ def test_query_filters_what_the_user_sees(as_alice: Client, bob: User, devices: 
     assert not rows_of(show(as_alice, bob, sysparm_query="name=Desk"))
     assert "no column named" in show(as_alice, bob, 400, sysparm_query="price=5")
     assert "invalid" in show(as_alice, bob, 400, sysparm_query="name=a^^")
+
+
+def test_conditions_are_shown_in_words_with_the_condition_builder(as_alice: Client, bob: User, devices: dict[str, str]):
+    text = show(as_alice, bob, sysparm_query="name=Lamp")
+    assert "data-filter" in text and "Remove the condition: Name is Lamp" in text
+    assert f'name="user" value="{bob.pk}"' in text and 'name="table" value="device"' in text
+    assert "data-filter" in show(as_alice, bob, 400, sysparm_query="price=5")  # so that it can be corrected
+    assert "data-filter" not in show(as_alice, bob, record=devices["lamp"])
+
+
+def test_administrators_get_from_a_record_to_the_page(as_alice: Client, as_bob: Client, devices: dict[str, str]):
+    url, link = f"/tables/device/{devices['lamp']}/", f"/access/?table=device&amp;record={devices['lamp']}"
+    assert link in as_alice.get(url).content.decode()
+    assert link not in as_bob.get(url).content.decode()
+    text = as_alice.get("/access/", {"table": "device", "record": devices["lamp"]}).content.decode()
+    assert f'name="record" value="{devices["lamp"]}"' in text and "Lamp" not in text
+
+
+def test_administrators_read_the_log_of_uses(as_alice: Client, as_bob: Client, bob: User, devices: dict[str, str]):
+    url = "/admin/system/userviewuse/"
+    LogEntry.objects.create(user=bob, action_flag=CHANGE, object_repr="Other change")
+    show(as_alice, bob, record=devices["lamp"])
+    text = as_alice.get(url).content.decode()
+    assert f"device/{devices['lamp']}" in text and "bob" in text and "Other change" not in text
+    assert url in as_alice.get("/access/").content.decode()
+    entry = LogEntry.objects.get(action_flag=USER_VIEW)
+    assert as_alice.get(f"{url}{entry.pk}/change/").status_code == 200
+    assert as_alice.post(f"{url}{entry.pk}/delete/").status_code == 403
+    for role in ("sso_admin", "collection_admin"):
+        grant(bob, role)
+    assert as_bob.get(url).status_code == 403
 
 
 def test_use_is_logged_and_nothing_is_written(

@@ -3,10 +3,13 @@
 from typing import Any
 
 import structlog
+from django.contrib.contenttypes.models import ContentType
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from accounts.models import User
+from system.admin import USER_VIEW
 from system.errors import AccessDenied, InvalidInput, InvalidParameter, NotFound, ServiceError
+from system.models import UserViewUse
 from tableapi.catalogue.definitions import OPERATIONS, USER_TABLE, Column, Table
 from tableapi.preview.user_view import Cell, PreviewRecord, UserView, summary
 from tableapi.query.parameters import parse_text
@@ -16,6 +19,7 @@ from workspace.forms.display import column_label, display_text
 from workspace.forms.parameters import parameters
 from workspace.lists import columns, rows
 from workspace.lists.list_state import ListState, parse_state
+from workspace.lists.query_description import filter_context
 from workspace.lists.reasons import ReasonList
 from workspace.pages.base import WorkspacePage
 
@@ -41,15 +45,15 @@ class AccessPage(WorkspacePage):
             "tables": self.readable_tables(),
             "state": ListState(texts["table"]),
             "texts": texts,
+            "kept": {"sysparm_query": request.GET.get("sysparm_query", ""), "record": texts["record"]},
         }
         if not (texts["user"] and texts["table"]):
             return self.render("access", values)
         try:
             user = self.find_user(texts["user"])
             values |= {"state": parse_state(texts["table"], request.GET), "shown_user": user}
-            # "each use is logged": also if it is refused.
-            logger.info("user_view_opened", viewer=self.user().login, user=user.login, table=texts["table"],
-                        record=texts["record"])  # fmt: skip
+            self.log_use(user, texts["table"], texts["record"])
+            values |= self.read(texts["table"], filter_context, values["state"].query)
             preview = self.read(texts["table"], read_preview, user, values["state"], texts["record"])
         except (InvalidInput, InvalidParameter, NotFound) as error:
             return self.render("access", values, error)
@@ -58,6 +62,18 @@ class AccessPage(WorkspacePage):
                 raise
             return self.render("access", values, error)
         return self.render("access", values | preview)
+
+    def log_use(self, user: User, table: str, record: str) -> None:
+        """ "Each use is logged": also if it is refused. Administrators read the entries in the administration."""
+        logger.info("user_view_opened", viewer=self.user().login, user=user.login, table=table, record=record)
+        UserViewUse.objects.create(
+            user=self.user(),
+            content_type=ContentType.objects.get_for_model(User),
+            object_id=user.pk,
+            object_repr=user.login[:200],
+            action_flag=USER_VIEW,
+            change_message=f"{table}/{record}" if record else table,
+        )
 
     def find_user(self, text: str) -> User:
         """A user by the id that the picker sends, or by login. Raises an error if the viewer cannot read them."""

@@ -16,6 +16,8 @@ from collections_app.urls import ENDPOINTS
 from config.scheduling import schedules
 from sso.models import IdentityLink, SignIn
 from sso.models.certificates import IdpCertificate
+from system.admin import USER_VIEW
+from system.models import UserViewUse
 from tableapi.design import saving
 from tableapi.models import DeferredRecord, Rule, Table, View
 from tests.sso import connections
@@ -52,6 +54,7 @@ def create_example_objects(callback_url: str = connections.CALLBACK_URL) -> dict
     Company.objects.create(name="Gone").delete()
     schedules.update_schedules()
     DeferredRecord.objects.create(table="task", record_id="later")
+    UserViewUse.objects.create(user=other_user, action_flag=USER_VIEW, object_repr="somebody", change_message="task")
     collection = Collection.objects.create(name="manuals", space=embed.default_space(), reader_roles=[itil_role_id])
     store_result = storage.store_document(
         collection=collection, data=b"The printer is out of paper.", user_id=other_user.pk, takes_lease=True,
