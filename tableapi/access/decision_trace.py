@@ -3,7 +3,7 @@
 `Permissions` decides which level of rules applies. The database evaluates the conditions of its rules on each record.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tableapi.catalogue.definitions import Column, Rule, Table
@@ -23,6 +23,10 @@ from tableapi.query.expressions import (
 from tableapi.query.path_resolver import ReadScope, resolve_path
 
 from .permissions import Basis, Permissions, Verdict
+
+DecisionKey = tuple[str, str]
+# Which of the decisions hold for a record.
+Results = Mapping[DecisionKey, bool]
 
 
 @dataclass(frozen=True)
@@ -46,9 +50,9 @@ class DecisionTrace:
     permissions: Permissions
     table: Table
     viewer: ReadScope
-    decisions: list[Decision] = field(default_factory=list)
-    _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
-    _is_shown: list[bool] = field(default_factory=list)
+    # By the table and the id of the rule; without an id, whether a record is of exactly this table.
+    decisions: dict[DecisionKey, Decision] = field(default_factory=dict)
+    _is_shown: dict[DecisionKey, bool] = field(default_factory=dict)
 
     @property
     def members(self) -> list[Table]:
@@ -57,32 +61,26 @@ class DecisionTrace:
     def add(self, operation: str, columns: Sequence[Column] = ()) -> None:
         """Let the statement evaluate what decides about the operation on records and on these columns."""
         for member in self.members:
-            if len(self.table.family) > 1 and (member.name, "") not in self._numbers:
-                self._add(member.name, "", ConditionalDecision((DecisionCase((member.id,), None),)))
-            for verdict in self._verdicts(operation, member, columns):
-                for rule in verdict.rules if verdict.outcome not in (ALWAYS, ()) else ():
-                    if (member.name, rule.id) not in self._numbers:
-                        self._add(member.name, rule.id, self.permissions.rule_decision(self.table, member, rule))
+            verdicts = [self.permissions.record_verdict(operation, member)]
+            verdicts += [self.permissions.column_verdict(operation, member, column.name) for column in columns]
+            conditional = [verdict for verdict in verdicts if verdict.outcome not in (ALWAYS, ())]
+            rules = dict.fromkeys(rule for verdict in conditional for rule in verdict.rules)
+            found: dict[DecisionKey, Decision] = {
+                (member.name, rule.id): self.permissions.rule_decision(self.table, member, rule) for rule in rules
+            }
+            if len(self.members) > 1:
+                found[member.name, ""] = ConditionalDecision((DecisionCase((member.id,), None),))
+            self.decisions |= found
+            self._is_shown |= {key: is_decision_visible(self.viewer, self.table, found[key]) for key in found}
 
-    def _add(self, member: str, rule_id: str, decision: Decision) -> None:
-        self._numbers[member, rule_id] = len(self.decisions)
-        self.decisions.append(decision)
-        self._is_shown.append(is_decision_visible(self.viewer, self.table, decision))
+    def member_of(self, results: Results) -> Table:
+        return next((member for member in self.members if results.get((member.name, ""))), self.table)
 
-    def _verdicts(self, operation: str, member: Table, columns: Sequence[Column]) -> list[Verdict]:
-        column_verdicts = [self.permissions.column_verdict(operation, member, column.name) for column in columns]
-        return [self.permissions.record_verdict(operation, member), *column_verdicts]
-
-    def member_of(self, results: Sequence[bool]) -> Table:
-        """The record's own table; `results` are those of `decisions`."""
-        own = (member for member in self.members if results[self._numbers[member.name, ""]])
-        return next(own, self.table) if len(self.table.family) > 1 else self.table
-
-    def record_reason(self, operation: str, results: Sequence[bool]) -> Reason:
+    def record_reason(self, operation: str, results: Results) -> Reason:
         member = self.member_of(results)
         return self._reason(member, self.permissions.record_verdict(operation, member), results)
 
-    def column_reason(self, operation: str, column: Column, results: Sequence[bool]) -> Reason:
+    def column_reason(self, operation: str, column: Column, results: Results) -> Reason:
         """Whether the operation is also allowed on the column of this record."""
         record, member = self.record_reason(operation, results), self.member_of(results)
         if record.is_allowed is False:
@@ -90,12 +88,11 @@ class DecisionTrace:
         reason = self._reason(member, self.permissions.column_verdict(operation, member, column.name), results)
         return Reason(None, Basis.RECORD) if record.is_allowed is None and reason.is_allowed else reason
 
-    def _reason(self, member: Table, verdict: Verdict, results: Sequence[bool]) -> Reason:
+    def _reason(self, member: Table, verdict: Verdict, results: Results) -> Reason:
         if verdict.outcome == ALWAYS or not verdict.outcome:
             return Reason(verdict.outcome == ALWAYS, verdict.basis, verdict.rules)
-        numbers = {rule: self._numbers[member.name, rule.id] for rule in verdict.rules}
-        shown = [rule for rule in verdict.rules if self._is_shown[numbers[rule]]]
-        matching = tuple(rule for rule in shown if results[numbers[rule]])
+        shown = [rule for rule in verdict.rules if self._is_shown[member.name, rule.id]]
+        matching = tuple(rule for rule in shown if results[member.name, rule.id])
         is_known = bool(matching) or len(shown) == len(verdict.rules)
         return Reason(bool(matching) if is_known else None, verdict.basis, matching or verdict.rules)
 

@@ -65,8 +65,6 @@ LevelOutcome = AlwaysAllowed | tuple[Rule, ...]
 
 
 class Basis(StrEnum):
-    """Why a verdict is as it is."""
-
     RULE = "the rule"
     NO_ROLE = "the user has no role of these rules"
     ADMIN = "administrators bypass rules"
@@ -133,6 +131,11 @@ class Permissions:
         return any(
             self._may_allow(member, self._column_verdict(READ, member, column.name).outcome) for member in family
         )
+
+    def visible_column(self, table: Table, name: str) -> Column | None:
+        """The column, or None for both a missing one and one that the caller may not use in a request."""
+        column = table.columns.get(name)
+        return column if column is not None and self.can_see_column(table, column) else None
 
     def can_see_table(self, table: Table) -> bool:
         """ "A table is there for a caller who holds the roles of a rule of any operation on it." """

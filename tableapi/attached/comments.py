@@ -101,8 +101,8 @@ def _check_permission(context: ReadContext, comment: Comment) -> None:
         decision = permissions.record_decision(CREATE, comments)
         is_allowed = decision == ALWAYS
         if decision not in (ALWAYS, NEVER):
-            statement = permission_queries.allowed_statement(permissions, comments, CREATE, ())
-            ((is_allowed,),) = statement_runner.fetch(statement, context.inputs(sys_id=comment.pk))
+            statement = permission_queries.decisions_statement(comments, [decision])
+            ((_, _, (is_allowed,)),) = statement_runner.fetch(statement, context.inputs(sys_id=comment.pk))
     if not is_allowed:
         raise AccessDenied("You are not allowed to comment on this record.")
 

@@ -11,7 +11,6 @@ from system.database_statements import run_named_sql
 from tableapi.access.caller_view import record_not_found
 from tableapi.catalogue.definitions import WRITE, Catalogue, Table
 from tableapi.changes.logged_values import table_key
-from tableapi.database import statement_runner
 from tableapi.models import Attachment, Comment, Follower, Notification
 from tableapi.query.parameters import OutputOptions, RawParameters
 from tableapi.read.context import Caller, ReadContext
@@ -81,8 +80,7 @@ def open_record(
         ("readable", table.name, lock),
         lambda: permission_queries.count_readable_statement(view.permissions, ((table, lock),)),
     )
-    rows = statement_runner.fetch(statement, context.inputs(ids0=[sys_id]))
-    ((count,),) = statement_runner.strip_version(rows, catalogue)
+    ((count,),) = context.fetch(statement, ids0=[sys_id])
     if not count:
         raise record_not_found()
     return OpenRecord(context, table, sys_id)

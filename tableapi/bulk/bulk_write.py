@@ -28,8 +28,6 @@ MAX_BULK_S = 60.0
 
 @dataclass(frozen=True)
 class RecordOutcome:
-    """The result of writing one record of the request."""
-
     sys_id: str | None
     status: int
     error: ServiceError | None = None
@@ -49,12 +47,12 @@ def create_records(change: WriteRequest, bulk: BulkRequest) -> list[RecordOutcom
     if not bulk.is_time_limited:
         writer.deadline = inf
     with transaction.atomic():
-        for group in row_insert.group_records(writer.change, bulk.records):
-            ids = row_insert.insert_group(writer.change, group)
+        for bodies, prepared_records in row_insert.group_records(writer.change, bulk.records):
+            ids = row_insert.insert_records(writer.change, prepared_records or [])
             if ids is not None:
                 writer.outcomes += [RecordOutcome(sys_id, CREATED) for sys_id in ids]
             else:
-                writer.write_each(RecordToWrite(body) for body in group.bodies)
+                writer.write_each(RecordToWrite(body) for body in bodies)
         return writer.outcomes
 
 
@@ -167,6 +165,5 @@ def _matching_rows(change: WriteRequest, bulk: BulkRequest, lock: str) -> list[t
     plan = read_plan.plan_filter(context.view, change.table, parsed_query.shape.query)
     sys_id = plan.fields[0] if plan.fields else None
     statement = select.locking_statement(plan, sys_id, bulk.expected_count + 1, lock)
-    rows = custom_columns.fetch_locked(change.table, statement, context.inputs(parsed_query.conditions))
-    rows = statement_runner.strip_version(rows, context.view.catalogue)
+    rows = custom_columns.fetch_locked(context, change.table, statement, conditions=parsed_query.conditions)
     return [(sys_id, visible_id) for sys_id, visible_id in rows if sys_id is not None]

@@ -5,7 +5,7 @@ the error. Records that a single statement cannot create are created one by one 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby, islice
 from typing import Any
 
@@ -25,13 +25,8 @@ from tableapi.write.write_request import WriteRequest
 
 MAX_ROWS = 1_000
 
-
-@dataclass
-class RecordGroup:
-    """Consecutive records to insert with one statement, or one by one if they are not prepared."""
-
-    bodies: list[dict[str, Any]]
-    prepared_records: list[PreparedRecord] | None = None
+# Consecutive records to insert with one statement, or one by one if they are not prepared.
+RecordGroup = tuple[list[dict[str, Any]], list[PreparedRecord] | None]
 
 
 def group_records(change: WriteRequest, records: Sequence[dict[str, Any]]) -> Iterator[RecordGroup]:
@@ -39,7 +34,7 @@ def group_records(change: WriteRequest, records: Sequence[dict[str, Any]]) -> It
     is_suitable = single_statement.supports_single_statement(change.table) and not change.table.deferred_create
     can_create = change.context.view.permissions.record_decision(CREATE, change.table) != NEVER
     if not is_suitable or not can_create or change.is_import:
-        yield RecordGroup(list(records))
+        yield list(records), None
         return
     grouping_columns = frozenset(_grouping_columns(change))
     prepared_bodies = ((body, _prepare(change, body)) for body in records)
@@ -51,7 +46,7 @@ def group_records(change: WriteRequest, records: Sequence[dict[str, Any]]) -> It
     for _, group in groupby(prepared_bodies, sent_grouping_columns):
         while pairs := list(islice(group, MAX_ROWS)):
             prepared_records = [prepared for _, prepared in pairs if prepared is not None]
-            yield RecordGroup([body for body, _ in pairs], prepared_records or None)
+            yield [body for body, _ in pairs], prepared_records or None
 
 
 def _grouping_columns(change: WriteRequest) -> Iterator[Column]:
@@ -78,10 +73,9 @@ def _prepare(change: WriteRequest, body: dict[str, Any]) -> PreparedRecord | Non
     return prepared if is_plain and not has_errors and prepared.sys_id is None else None
 
 
-def insert_group(change: WriteRequest, group: RecordGroup) -> list[str] | None:
+def insert_records(change: WriteRequest, records: list[PreparedRecord]) -> list[str] | None:
     """Insert the records and return their ids in order, or None if they were not inserted."""
-    records = group.prepared_records
-    if records is None or len(records) < 2:
+    if len(records) < 2:
         return None
     context, table = change.context, change.table
     columns = single_statement.sorted_by_name({column for record in records for column in record.values})

@@ -8,7 +8,6 @@ from django.db import transaction
 from system.errors import InvalidParameter, PreconditionFailed
 from tableapi.access.caller_view import CallerView
 from tableapi.catalogue.definitions import Column, Table
-from tableapi.database import statement_runner
 from tableapi.query.expressions import Decision
 from tableapi.query.path_resolver import unknown_column_error
 from tableapi.sql import predicates
@@ -48,10 +47,10 @@ def upsert(change: WriteRequest, key: str) -> tuple[WriteResult, bool]:
 
 def _key_column(change: WriteRequest, key: str) -> Column:
     table = change.table
-    column = table.columns.get(key)
+    column = change.context.view.permissions.visible_column(table, key)
     if not key:
         raise InvalidParameter(f"{KEY_PARAMETER} must be the name of a unique column.", field=KEY_PARAMETER)
-    if column is None or not change.context.view.permissions.can_see_column(table, column):
+    if column is None:
         raise unknown_column_error((key[:80],))
     if not column.is_unique or table.is_server_managed(column):
         message = f'"{key}" is not a unique column that you can write.'
@@ -70,8 +69,7 @@ def lock_by_key(change: WriteRequest, column: Column, values: Sequence[Any]) -> 
     statement = view.cached(
         ("by key", table.name, column.name), lambda: _match_statement(view, table, *column_and_guard)
     )
-    rows = custom_columns.fetch_locked(table, statement, change.context.inputs(keys=list(values)))
-    rows = statement_runner.strip_version(rows, view.catalogue)
+    rows = custom_columns.fetch_locked(change.context, table, statement, keys=list(values))
     return {place - 1: sys_id for place, sys_id in rows if sys_id is not None}
 
 

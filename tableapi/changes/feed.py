@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from system import properties
 from system.errors import CursorExpired
@@ -41,26 +42,25 @@ class FeedPage:
 
 @on_current_catalogue
 def read_feed(catalogue: Catalogue, caller: Caller, table_name: str, raw: RawParameters) -> FeedPage:
-    page_request, output = parse_page(raw, CURSOR_PARAMETER), parse_output(raw)
+    (limit, sent_cursor), output = parse_page(raw, CURSOR_PARAMETER), parse_output(raw)
     context = caller.context(catalogue)
     table = context.view.open_table(table_name)
     identity = ["changes", table.id, caller.user_id]
-    start = _decode_cursor(page_request.cursor, identity, context) if page_request.cursor else FeedPosition()
+    start = _decode_cursor(sent_cursor, identity, context) if sent_cursor else FeedPosition()
     if not context.view.can_read(table):
         statement_runner.check_version(context.inputs())  # no statement will compare the version
-        return FeedPage([], page_request.cursor)
-    plan, statement = _compile(context, table, output, page_request.limit)
-    inputs = context.inputs(transaction=start.transaction, id=start.id)
-    rows = statement_runner.strip_version(statement_runner.fetch_bytes(statement, inputs), catalogue)
+        return FeedPage([], sent_cursor)
+    plan, statement = _compile(context, table, output, limit)
+    rows: list[Any] = context.fetch_bytes(statement, transaction=start.transaction, id=start.id)
     database = int(rows[0][0])
     if start.database not in (None, database):
         raise CursorExpired
     changes = [(transaction, id_, body) for _, transaction, id_, body in rows if body is not None]
     changes.sort(key=lambda change: (int(change[0]), int(change[1])))
-    page_changes, has_more = changes[: page_request.limit], len(changes) > page_request.limit
-    if not page_changes and page_request.cursor:
+    page_changes, has_more = changes[:limit], len(changes) > limit
+    if not page_changes and sent_cursor:
         # "An empty page returns the cursor that was sent": a new one would reveal changes that the caller cannot see.
-        return FeedPage([], page_request.cursor, ignored=plan.ignored)
+        return FeedPage([], sent_cursor, ignored=plan.ignored)
     last = (page_changes[-1][0].decode(), int(page_changes[-1][1])) if page_changes else (start.transaction, start.id)
     keys = (last[0], str(last[1]), str(int(caller.now.timestamp())), str(database))
     cursor = cursors.encode(CursorPosition(keys), identity)

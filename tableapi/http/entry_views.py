@@ -1,6 +1,7 @@
 """The endpoints for history, the change feed, statistics, attached rows, notifications and restoring records."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from django.conf import settings
@@ -42,6 +43,14 @@ def entry_handler(action: Callable[..., Mapping[str, Any]], status: int = 200, *
     return respond
 
 
+def receive_file(request: Request, limit: int) -> AbstractContextManager[uploads.Upload]:
+    """The file of a form, or the body."""
+    http_request = django_request(request)
+    if http_request.content_type == "multipart/form-data":
+        return uploads.receive_upload(http_request, limit)
+    return uploads.receive_file(http_request, parse_text(request.query_params, FILE_NAME_PARAMETER), limit)
+
+
 class EntryView(JsonView):
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
 
@@ -80,14 +89,8 @@ class AttachmentsView(EntryView):
     get = page_handler(attachments.read_attachments)
 
     def post(self, request: Request, table: str, sys_id: str) -> HttpResponse:
-        http_request = django_request(request)
-        limit = settings.ATTACHMENT_LIMIT
         attachments.check_can_attach(caller_of(request), table, sys_id)  # before the file is received
-        if http_request.content_type == "multipart/form-data":
-            receive = uploads.receive_upload(http_request, limit)
-        else:
-            receive = uploads.receive_file(http_request, parse_text(request.query_params, FILE_NAME_PARAMETER), limit)
-        with receive as upload:
+        with receive_file(request, settings.ATTACHMENT_LIMIT) as upload:
             return responses.entry_response(
                 attachments.create_attachment(caller_of(request), table, sys_id, upload), 201
             )

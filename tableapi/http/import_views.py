@@ -10,9 +10,9 @@ from system.http import django_request, uploads
 from system.http.error_responses import own_url
 from tableapi.imports import jobs, options, steps
 from tableapi.models import Import
-from tableapi.query.parameters import parse_number, parse_text
+from tableapi.query.parameters import parse_number
 
-from .entry_views import FILE_NAME_PARAMETER, EntryView, entry_handler
+from .entry_views import EntryView, entry_handler, receive_file
 from .responses import entry_response
 from .table_views import caller_of
 
@@ -29,12 +29,7 @@ class ImportsView(EntryView):
         if charset and not import_options.encoding:
             import_options = replace(import_options, encoding=options.parse_encoding(charset))
         options.check(caller, table, import_options)  # before the file is received
-        if http_request.content_type == "multipart/form-data":
-            receive = uploads.receive_upload(http_request, settings.IMPORT_LIMIT)
-        else:
-            file_name = parse_text(request.query_params, FILE_NAME_PARAMETER)
-            receive = uploads.receive_file(http_request, file_name, settings.IMPORT_LIMIT)
-        with receive as upload:
+        with receive_file(request, settings.IMPORT_LIMIT) as upload:
             job = jobs.start(caller, table, import_options, upload.parts(), upload.filename, upload.declared_type)
         return _processed_response(request, job)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.utils.http import content_disposition_header
 from rest_framework.request import Request
 
@@ -67,8 +67,8 @@ def set_next_page(request: Request, response: HttpResponse, next_page: Mapping[s
 
 def record_response(request: Request, result: RecordResult, status: int = 200) -> HttpResponse:
     """One record with its ETag, or 304 if the client already has it."""
-    tag = _etag(result)
-    if tag is not None and status == 200 and _is_not_modified(request, tag):
+    tag, is_read = _etag(result), request.method in ("GET", "HEAD") and status == 200
+    if tag and is_read and not {tag, etags.ANY_TAG}.isdisjoint(etags.read_tags(request, etags.IF_NONE_MATCH)):
         response = HttpResponse(status=304)
     else:
         response = data_response([result.body], status)
@@ -86,11 +86,6 @@ def created_response(request: Request, table_name: str, result: WriteResult) -> 
 
 def written_response(request: Request, result: WriteResult, status: int = 200) -> HttpResponse:
     return data_response([b"{}"], status) if result.record is None else record_response(request, result.record, status)
-
-
-def deleted_response(table_name: str, sys_id: str) -> HttpResponse:
-    description = f"The record {sys_id} of {table_name} was deleted."
-    return JsonResponse({"status": "OK", "data": {"description": description}})
 
 
 def data_response(blocks: Sequence[bytes], status: int = 200, cursor: str | None = None) -> HttpResponse:
@@ -116,11 +111,6 @@ def content_response(request: HttpRequest, attachment: "Attachment") -> StoredFi
     response["Content-Security-Policy"] = CONTENT_POLICY
     response["ETag"] = f'"{attachment.sha256}"'
     return response
-
-
-def _is_not_modified(request: Request, tag: str) -> bool:
-    is_read = request.method in ("GET", "HEAD")
-    return is_read and not {tag, etags.ANY_TAG}.isdisjoint(etags.read_tags(request, etags.IF_NONE_MATCH))
 
 
 def set_ignored_fields(response: HttpResponse, names: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from django.http import HttpResponse, HttpResponseBase
+from django.http import HttpResponse, HttpResponseBase, JsonResponse
 from rest_framework.request import Request
 from rest_framework.viewsets import ViewSet
 
@@ -73,7 +73,8 @@ class TableViewSet(JsonView, ViewSet):
         def respond() -> HttpResponse:
             change = WriteInput({}, OutputOptions(), is_current=version_check(request))
             write(caller_of(request), table, change, partial(delete.delete, sys_id=sys_id))
-            return responses.deleted_response(table, sys_id)
+            description = f"The record {sys_id} of {table} was deleted."
+            return JsonResponse({"status": "OK", "data": {"description": description}})
 
         return respond_once(request, respond)
 

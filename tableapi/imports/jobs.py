@@ -104,7 +104,6 @@ def undo(caller: Caller, table: str, import_id: str) -> Import:
 
 
 def _restart(job: Import, state: str, **columns: Any) -> None:
-    """Make a finished import active."""
     finished = Import.objects.filter(pk=job.pk, state__in=REPEATABLE_STATES)
     if not finished.update(state=state, finished_at=None, error=None, next_at=Now(), attempt=0, **columns):
         raise Conflict("The import is not finished, or was undone.", code="not_finished")

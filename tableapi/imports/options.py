@@ -165,8 +165,8 @@ def check(catalogue: Catalogue, caller: Caller, table_name: str, options: Import
 
 def visible_column(context: ReadContext, table: Table, name: str) -> Column:
     """The column; the same error for missing columns and for columns that the caller can never read."""
-    column = table.columns.get(name)
-    if column is None or not context.view.permissions.can_see_column(table, column):
+    column = context.view.permissions.visible_column(table, name)
+    if column is None:
         message = f'There is no column named "{name[:80]}".'
         raise InvalidParameter(message, code="unknown_field", field="mapping")
     return column

@@ -7,7 +7,6 @@ from system.errors import InvalidInput
 from tableapi.access.caller_view import CallerView
 from tableapi.catalogue.column_type import StorageFormat
 from tableapi.catalogue.definitions import Column, Table
-from tableapi.database import statement_runner
 from tableapi.query.expressions import Decision
 from tableapi.read.context import ReadContext
 from tableapi.read.pipeline import RECORD_ID
@@ -49,9 +48,8 @@ def _find(context: ReadContext, target: Table, column: Column, guard: Decision, 
         return {}
     view = context.view
     statement = view.cached(("by names", target.name, column.name), lambda: _statement(view, target, column, guard))
-    rows = statement_runner.fetch(statement, context.inputs(keys=list(values.values())))
     searched_names, ids = list(values), {}
-    for place, exact_first, exact_last, first, last in statement_runner.strip_version(rows, view.catalogue):
+    for place, exact_first, exact_last, first, last in context.fetch(statement, keys=list(values.values())):
         # An exact match wins over those that differ in case.
         if place is not None and (exact_first == exact_last if exact_first is not None else first == last):
             ids[searched_names[place - 1]] = exact_first or first

@@ -17,7 +17,6 @@ from tableapi.bulk import bulk_write
 from tableapi.bulk.bulk_request import BulkRequest
 from tableapi.bulk.upsert import lock_by_key
 from tableapi.catalogue.definitions import Column
-from tableapi.database import statement_runner
 from tableapi.query.expressions import ALWAYS
 from tableapi.query.parameters import OutputOptions
 from tableapi.read import pipeline
@@ -218,13 +217,8 @@ class PieceWriter:
         if not readable:
             return {}
         output = OutputOptions(fields=readable, with_links=False)
-        _, statement = pipeline.compile_record(context, table, output, has_many=True)
-        rows = statement_runner.fetch_bytes(statement, context.inputs(sys_ids=[sys_id for _, _, sys_id in records]))
-        return {
-            sys_id.decode(): (None if version is None else int(version), json.loads(body))
-            for sys_id, version, body in statement_runner.strip_version(rows, context.view.catalogue)
-            if sys_id is not None and body is not None
-        }
+        stored = pipeline.fetch_records(context, table, [sys_id for _, _, sys_id in records], output)
+        return {sys_id: (record.version, json.loads(record.body)) for sys_id, record in stored.items()}
 
 
 def undo_entries(caller: Caller, table: str, entries: list[Any]) -> list[tuple[str, list[dict[str, Any]]]]:

@@ -111,23 +111,19 @@ def _process_batch(catalogue: Catalogue) -> bool:
         run_named_sql(RESET_POSITION, {})
         ((start_transaction, start_change, at),) = run_named_sql(POSITION, {}).rows()
         start = {"transaction": start_transaction, "change": start_change, "at": at, "max_age": MAX_TRANSACTION_AGE}
-        parameters = _table_parameters(catalogue) | start | {"has_email": bool(settings.EMAIL_HOST)}
+        tables, assignment_columns = list(catalogue.tables.values()), list(_assignment_columns(catalogue))
+        parameters: dict[str, Any] = start | {
+            "keys": [table_key(table) for table in tables],
+            "roots": [root_key(catalogue, table) for table in tables],
+            "assigned_tables": [table for table, _ in assignment_columns],
+            "assigned_keys": [key for _, key in assignment_columns],
+            "has_email": bool(settings.EMAIL_HOST),
+        }
         rows = run_named_sql(CREATE_NOTIFICATIONS, parameters).rows()
         last_transaction, last_change, count = next(iter(rows), (start_transaction, start_change, 0))
         is_full = count == BATCH_SIZE
         run_named_sql(MOVE_POSITION, {"transaction": last_transaction, "change": last_change, "is_full": is_full})
     return bool(is_full)
-
-
-def _table_parameters(catalogue: Catalogue) -> dict[str, Any]:
-    tables = list(catalogue.tables.values())
-    assignment_columns = list(_assignment_columns(catalogue))
-    return {
-        "keys": [table_key(table) for table in tables],
-        "roots": [root_key(catalogue, table) for table in tables],
-        "assigned_tables": [table for table, _ in assignment_columns],
-        "assigned_keys": [key for _, key in assignment_columns],
-    }
 
 
 def _assignment_columns(catalogue: Catalogue) -> Iterator[tuple[str, str]]:

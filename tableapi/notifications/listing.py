@@ -1,6 +1,5 @@
 """Lists the caller's notifications, newest first, with what the caller can read now, and marks them as read."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -48,7 +47,12 @@ def entries_of(context: ReadContext, notifications: Sequence[Notification]) -> d
     if not notifications:
         return {}
     catalogue = context.view.catalogue
-    changes = _read_changes(context, notifications)
+    values = {
+        "records": [row.comment_id or row.record_id for row in notifications],
+        "ids": [row.change_id for row in notifications],
+        "user": context.caller.user_id,
+    }
+    changes: dict[int, LoggedChange] = {row[0]: row[1:] for row in run_named_sql(LOGGED_CHANGES, values).rows()}
     comments = Comment.objects.filter(deletion_id=None).in_bulk(
         [row.comment_id for row in notifications if row.comment_id]
     )
@@ -75,16 +79,6 @@ def entries_of(context: ReadContext, notifications: Sequence[Notification]) -> d
     return entries
 
 
-def _read_changes(context: ReadContext, notifications: Iterable[Notification]) -> dict[int, LoggedChange]:
-    values = {
-        "records": [row.comment_id or row.record_id for row in notifications],
-        "ids": [row.change_id for row in notifications],
-        "user": context.caller.user_id,
-    }
-    rows = run_named_sql(LOGGED_CHANGES, values).rows()
-    return {row[0]: row[1:] for row in rows}
-
-
 def _readable_records(context: ReadContext, table: Table, ids: Iterable[str]) -> dict[str, Any]:
     """Return the display value of each of these records that the caller can read."""
     display = table.display_column
@@ -92,10 +86,9 @@ def _readable_records(context: ReadContext, table: Table, ids: Iterable[str]) ->
     query = parse_query_text(f"sys_idIN{','.join(sorted(ids))}")
     request = ListRequest(OutputOptions(fields, with_links=False), query, limit=MAX_RECORDS)
     try:
-        blocks = pipeline.fetch_list(context, table.name, request).blocks
+        records = pipeline.fetch_list(context, table.name, request).records()
     except (BadRequest, NotFound, QueryError):
         return {}  # the caller cannot see the table or its ids
-    records = json.loads(b"[" + b",".join(blocks) + b"]")
     return {record["sys_id"]: record.get(fields[-1]) for record in records}
 
 

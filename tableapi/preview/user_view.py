@@ -125,14 +125,14 @@ class UserView:
         trace.add(DELETE)
         writable = [column for column in self.columns if has_writes and not self.table.is_server_managed(column)]
         trace.add(WRITE, writable)
-        results = _results(self.user, self.table, trace.decisions, shown)
+        results = _results(self.user, self.table, list(trace.decisions.values()), shown)
         guards = [found[1] if (found := scope.column(self.table, name)) else NEVER for name in names]
         visible = _results(self.viewer, self.table, guards, shown)
         records = []
         for sys_id in shown:
-            holds, values = results.get(sys_id), fields.get(sys_id, {})
-            if holds is None or sys_id not in visible:
+            if sys_id not in results or sys_id not in visible:
                 continue  # it was deleted since
+            holds, values = dict(zip(trace.decisions, results[sys_id], strict=True)), fields.get(sys_id, {})
             cells = []
             for column, is_visible in zip(self.columns, visible[sys_id], strict=True):
                 reason = trace.column_reason(READ, column, holds)
@@ -171,21 +171,16 @@ def _output(*names: str) -> OutputOptions:
 
 def _fields(context: ReadContext, table: Table, names: Iterable[str], ids: Sequence[str]) -> dict[str, dict[str, Any]]:
     """The fields of those records that the caller can read, by id."""
-    _, statement = pipeline.compile_record(keyed(context), table, _output(*names), has_many=True)
-    found = statement_runner.fetch_bytes(statement, context.inputs(sys_ids=list(ids)))
-    pairs = statement_runner.strip_version(found, context.view.catalogue)
-    return {sys_id.decode(): json.loads(body) for sys_id, _, body in pairs if sys_id is not None}
+    records = pipeline.fetch_records(keyed(context), table, ids, _output(*names))
+    return {sys_id: json.loads(record.body) for sys_id, record in records.items()}
 
 
 def _results(
     context: ReadContext, table: Table, decisions: Sequence[Decision], ids: Sequence[str]
 ) -> dict[str, Sequence[bool]]:
     """Which of the decisions hold for each record."""
-    statement = permission_queries.results_statement(table, decisions)
-    found = statement_runner.fetch(statement, context.inputs(sys_ids=list(ids)))
-    return {
-        sys_id: values for sys_id, values in statement_runner.strip_version(found, context.view.catalogue) if sys_id
-    }
+    statement = permission_queries.decisions_statement(table, decisions, has_many=True)
+    return {sys_id: values for sys_id, values in context.fetch(statement, sys_ids=list(ids)) if sys_id}
 
 
 def _without_names(value: Any) -> Any:

@@ -103,16 +103,9 @@ def parse_export(raw: RawParameters, maximum: int) -> ExportRequest:
     )
 
 
-class PageRequest(NamedTuple):
+def parse_page(raw: RawParameters, cursor_name: str) -> tuple[int, str]:
     """The number of entries to return, and the cursor after which they start."""
-
-    limit: int
-    cursor: str
-
-
-def parse_page(raw: RawParameters, cursor_name: str) -> PageRequest:
-    limit = parse_number(raw, "sysparm_limit", DEFAULT_LIMIT, maximum=MAX_CHANGES)
-    return PageRequest(limit, parse_text(raw, cursor_name))
+    return parse_number(raw, "sysparm_limit", DEFAULT_LIMIT, maximum=MAX_CHANGES), parse_text(raw, cursor_name)
 
 
 def parse_output(raw: RawParameters) -> OutputOptions:

@@ -8,8 +8,10 @@ from accounts.models import User
 from system.encoded_query import Condition, Moment
 from tableapi.access.caller_view import CallerView, view_for
 from tableapi.catalogue.definitions import Catalogue
-from tableapi.database.statement_runner import ByteRow
+from tableapi.database import statement_runner
+from tableapi.database.statement_runner import ByteRow, Row
 from tableapi.query.read_plan import ReadPlan
+from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementInputs
 
 
@@ -60,3 +62,12 @@ class ReadContext:
         view, caller = self.view, self.caller
         version, roles = view.catalogue.version, view.sorted_role_names
         return StatementInputs(self.moment, version, roles, conditions, caller.api_url, values, caller.time_zone)
+
+    def fetch(self, statement: Statement, **values: Any) -> list[Row]:
+        """Rows without their first column, the version of the catalogue. Raises CatalogueChanged if it differs."""
+        rows = statement_runner.fetch(statement, self.inputs(**values))
+        return statement_runner.strip_version(rows, self.view.catalogue)
+
+    def fetch_bytes(self, statement: Statement, **values: Any) -> list[ByteRow]:
+        rows = statement_runner.fetch_bytes(statement, self.inputs(**values))
+        return statement_runner.strip_version(rows, self.view.catalogue)

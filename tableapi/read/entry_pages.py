@@ -36,11 +36,11 @@ class EntryPage:
 
 
 def page_of(raw: RawParameters, identity: list[str], read_entries: ReadEntries) -> EntryPage:
-    page = parse_page(raw, CURSOR_PARAMETER)
-    key = cursors.decode(page.cursor, identity).keys[0] if page.cursor else None
-    rows = list(islice(read_entries(key, page.limit + 1), page.limit + 1))
-    keys, entries = [key for key, _ in rows[: page.limit]], [entry for _, entry in rows[: page.limit]]
-    return EntryPage(entries, len(rows) > page.limit, tuple(keys), tuple(identity))
+    limit, cursor = parse_page(raw, CURSOR_PARAMETER)
+    key = cursors.decode(cursor, identity).keys[0] if cursor else None
+    rows = list(islice(read_entries(key, limit + 1), limit + 1))
+    keys, entries = [key for key, _ in rows[:limit]], [entry for _, entry in rows[:limit]]
+    return EntryPage(entries, len(rows) > limit, tuple(keys), tuple(identity))
 
 
 def format_time(time: datetime) -> str:

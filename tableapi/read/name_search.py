@@ -6,7 +6,6 @@ from itertools import islice
 
 from tableapi.access.caller_view import CallerView
 from tableapi.catalogue.definitions import NUMBER_COLUMN, Catalogue, Column, Table
-from tableapi.database import statement_runner
 from tableapi.query.expressions import ALWAYS, Decision
 from tableapi.sql import name_search
 from tableapi.sql.select import Statement
@@ -31,9 +30,8 @@ def find_records(catalogue: Catalogue, caller: Caller, text: str) -> list[NamedR
     statement = context.view.cached("names", lambda: _compile(context.view))
     if not text or statement is None:
         return []
-    rows = statement_runner.fetch(statement, context.inputs(start=text))
     texts_by_table: dict[str, dict[str, str]] = {}
-    for table_name, sys_id, value in statement_runner.strip_version(rows, catalogue):
+    for table_name, sys_id, value in context.fetch(statement, start=text):
         if table_name is not None:
             texts_by_table.setdefault(table_name, {}).setdefault(sys_id, value)
     return [

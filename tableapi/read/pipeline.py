@@ -5,10 +5,18 @@ cached in the caller's view of the catalogue.
 """
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from system import properties
+import structlog
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError
+from psycopg.errors import QueryCanceled
+
+from system import process_cache, properties
+from system.error_details import sqlstate_of
 from tableapi.access.caller_view import record_not_found
 from tableapi.catalogue.definitions import Catalogue, Table
 from tableapi.database import statement_runner
@@ -16,18 +24,26 @@ from tableapi.query import read_plan
 from tableapi.query.parameters import ListRequest, OutputOptions, RawParameters, parse_list, parse_output
 from tableapi.query.read_plan import ReadPlan
 from tableapi.sql import select
+from tableapi.sql.operators import MEMBERS_TABLE
 from tableapi.sql.output_fields import OutputStyle
 from tableapi.sql.select import Statement
 from tableapi.sql.statement_builder import StatementInputs
 
-from . import replica
 from .catalogue_retry import on_current_catalogue
 from .context import Caller, ReadContext
 from .list_page import ListResult, list_result, page_start
 
+logger = structlog.get_logger(__name__)
+
+Result = TypeVar("Result")
+
 RECORD_ID = re.compile(r"[0-9a-z]{1,32}")
 # An estimate counts up to this number. PostgreSQL's own estimate would include records that the caller cannot read.
 MAX_ESTIMATED_COUNT = 10_000
+# How long an unavailable replica is not used: connecting to a host that disappeared takes 2 s.
+RETRY_DELAY_S = 5.0
+_unavailable_until: list[float] = []
+process_cache.register("pause of the replica", _unavailable_until.clear)
 
 
 @dataclass(frozen=True)
@@ -65,7 +81,31 @@ def fetch_list(context: ReadContext, table_name: str, request: ListRequest) -> L
         total = _count(context, plan, request, inputs, database) if request.count else None
         return list_result(request, start, plan, rows, total)
 
-    return replica.read(context, request, statement, run)
+    return _run_where_allowed(context, request, statement, run)
+
+
+def _run_where_allowed(
+    context: ReadContext, request: ListRequest, statement: Statement, run: Callable[[str], Result]
+) -> Result:
+    """Return the result of `run` on the replica, or on the primary if the replica must not be used or fails.
+
+    A replica cancels statements that delay replication.
+    """
+    if request.allows_replica and MEMBERS_TABLE not in statement.sql and statement_runner.REPLICA in settings.DATABASES:
+        inputs = context.inputs()
+        statement_runner.check_version(inputs)
+        if not _unavailable_until or _unavailable_until[-1] <= time.monotonic():
+            try:
+                # "Everything else, credentials and rules included, is read from the primary", and so is the version of
+                # the rules. A replica with another version is not used.
+                if statement_runner.catalogue_version(inputs, statement_runner.REPLICA) == inputs.version:
+                    return run(statement_runner.REPLICA)
+            except (OperationalError, InterfaceError) as error:
+                if isinstance(error.__cause__, QueryCanceled):
+                    raise
+                logger.warning("replica_unavailable", sqlstate=sqlstate_of(error))
+                _unavailable_until[:] = [time.monotonic() + RETRY_DELAY_S]
+    return run(DEFAULT_DB_ALIAS)
 
 
 @on_current_catalogue
@@ -80,8 +120,7 @@ def fetch_record(context: ReadContext, table: Table, sys_id: str, output: Output
     plan, statement = compile_record(context, table, output)
     row = _row_of_run(context, table, sys_id, output, plan)
     if row is None:
-        rows = statement_runner.fetch_bytes(statement, context.inputs(sys_id=sys_id))
-        ((_, *row),) = statement_runner.strip_version(rows, context.view.catalogue)
+        ((_, *row),) = context.fetch_bytes(statement, sys_id=sys_id)
     version, body = row
     if body is None:
         raise record_not_found()
@@ -98,10 +137,21 @@ def _row_of_run(
     if sys_id in run.ids:
         ids, run.ids = run.ids, []  # if this fails, the others are fetched one by one
         _, statement = compile_record(context, table, output, has_many=True)
-        rows = statement_runner.fetch_bytes(statement, context.inputs(sys_ids=ids))
-        rows_by_id = {row[0]: row[1:] for row in statement_runner.strip_version(rows, context.view.catalogue)}
+        rows_by_id = {row[0]: row[1:] for row in context.fetch_bytes(statement, sys_ids=ids)}
         run.plan, run.rows = plan, {id_: rows_by_id.get(id_.encode(), (None, None)) for id_ in ids}
     return run.rows.pop(sys_id, None) if run.plan is plan else None
+
+
+def fetch_records(
+    context: ReadContext, table: Table, ids: Iterable[str], output: OutputOptions
+) -> dict[str, RecordResult]:
+    """Those of the records that the caller can read, by id."""
+    plan, statement = compile_record(context, table, output, has_many=True)
+    return {
+        sys_id.decode(): record_result(version, body, plan)
+        for sys_id, version, body in context.fetch_bytes(statement, sys_ids=list(ids))
+        if sys_id is not None and body is not None
+    }
 
 
 def minimal_output(context: ReadContext, table: Table) -> OutputOptions:

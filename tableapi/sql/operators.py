@@ -189,8 +189,9 @@ class ColumnConditionCompiler(ConditionCompiler[ColumnSubject]):
         template = templates[self.condition.value]
         # Bound only if used, because PostgreSQL refuses parameters that the text does not contain.
         if "{roles}" in template:
-            return template.format(roles=self.builder.roles_parameter())
-        return template.format(me=self.builder.caller_id_parameter())
+            roles = self.builder.shared_parameter("roles", lambda inputs: list(inputs.role_names), "varchar[]")
+            return template.format(roles=roles)
+        return template.format(me=self.builder.shared_parameter("me", lambda inputs: inputs.moment.user_id, "varchar"))
 
     comparisons: ClassVar[Mapping[str, Comparison]] = {
         **COMPARISONS,

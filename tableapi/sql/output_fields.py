@@ -105,8 +105,10 @@ def _reference_sql(builder: StatementBuilder, style: OutputStyle, output: Output
 
 
 def _link_object_sql(builder: StatementBuilder, column: Column, stored_sql: str, prefix: str = "") -> str:
-    """Return id and link as JSON text. Ids need no escaping. Measured: json_build_object takes three times as long."""
-    start, middle = literal(f'{prefix}{{"value":"'), builder.link_parameter(column.reference or "")
+    """Return id and link as JSON text. Ids need no escaping. Measured: json_build_object takes three times as long. The
+    text between the two is one parameter, so that PostgreSQL need not join it."""
+    table, start = column.reference, literal(f'{prefix}{{"value":"')
+    middle = builder.shared_parameter(f"link {table}", lambda inputs: f'","link":"{inputs.api_url}{table}/', "text")
     return f"({start} || {stored_sql} || {middle} || {stored_sql} || '\"}}')"
 
 
@@ -136,5 +138,6 @@ def _json_members(
     if style.mode != DisplayMode.VALUE:
         pairs += ["'display_value'", reference_display_sql(builder, display_path, stored_sql)]
     if style.with_links:
-        pairs += ["'link'", f"{builder.api_url_parameter()} || {literal(f'{column.reference}/')} || {stored_sql}"]
+        url = builder.shared_parameter("api_url", lambda inputs: inputs.api_url, "text")
+        pairs += ["'link'", f"{url} || {literal(f'{column.reference}/')} || {stored_sql}"]
     return ", ".join(pairs)

@@ -88,21 +88,8 @@ class StatementBuilder:
         """Return a parameter for a value of `StatementInputs.values`."""
         return self.shared_parameter(name, lambda inputs: inputs.values[name], sql_type)
 
-    def caller_id_parameter(self) -> str:
-        return self.shared_parameter("me", lambda inputs: inputs.moment.user_id, "varchar")
-
-    def roles_parameter(self) -> str:
-        return self.shared_parameter("roles", lambda inputs: list(inputs.role_names), "varchar[]")
-
     def time_zone_parameter(self) -> str:
         return self.shared_parameter("time zone", lambda inputs: str(inputs.time_zone), "text")
-
-    def api_url_parameter(self) -> str:
-        return self.shared_parameter("api_url", lambda inputs: inputs.api_url, "text")
-
-    def link_parameter(self, table: str) -> str:
-        """Return the JSON text between an id and its link, as one parameter, so that PostgreSQL need not join it."""
-        return self.shared_parameter(f"link {table}", lambda inputs: f'","link":"{inputs.api_url}{table}/', "text")
 
 
 class TableAlias:

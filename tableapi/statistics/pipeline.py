@@ -1,7 +1,6 @@
 """Reads statistics: parse → open the table for the caller → plan → compile → run."""
 
 from tableapi.catalogue.definitions import Catalogue
-from tableapi.database import statement_runner
 from tableapi.query.parameters import RawParameters
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
@@ -21,6 +20,5 @@ def read_statistics(catalogue: Catalogue, caller: Caller, table_name: str, raw: 
         lambda: StatisticsCompiler(plan_statistics(context.view, table, request)).statement(),
     )
     values = {f"having{number}": value for number, value in enumerate(request.having_values)}
-    rows = statement_runner.fetch_bytes(statement, context.inputs(request.query.conditions, **values))
-    groups: bytes | None = statement_runner.strip_version(rows, catalogue)[0][0]
+    ((groups,),) = context.fetch_bytes(statement, conditions=request.query.conditions, **values)
     return groups

@@ -13,7 +13,7 @@ from tableapi.sql.operators import comparison_key
 from tableapi.sql.select import FromClause, Statement
 from tableapi.sql.statement_builder import StatementBuilder, literal
 
-from .parameters import COUNT, Aggregate, GroupKey, HavingCondition, SortKey
+from .parameters import COUNT, Aggregate, GroupKey, SortKey
 from .plan import StatisticsPlan
 
 
@@ -73,7 +73,10 @@ class StatisticsCompiler:
         return f"date_trunc({literal(key.period)}, ({value})::timestamp)::date"
 
     def _groups_sql(self) -> str:
-        keys = [self._key(number, key, field) for number, (key, field) in self._group_items()]
+        keys = []
+        for number, (key, field) in self._group_items():
+            is_text = field.path.column.compare_as is ComparisonKind.TEXT and not key.period
+            keys.append(comparison_key(ComparisonKind.TEXT, f"r.g{number}") if is_text else f"r.g{number}")
         # Texts that differ only in case are one group, which has the first of them as its value.
         values = [f"min(r.g{number}) AS g{number}" if key != f"r.g{number}" else f"r.g{number}"
                   for number, key in enumerate(keys)]  # fmt: skip
@@ -82,10 +85,6 @@ class StatisticsCompiler:
         place = f"row_number() OVER ({'ORDER BY ' + ', '.join(order) if order else ''}) AS place"
         group_by = f" GROUP BY {', '.join(keys)}" if keys else ""
         return f"SELECT {', '.join([*values, place])} FROM ({self._records_sql()}) r{group_by}{self._having_sql()}"
-
-    def _key(self, number: int, key: GroupKey, field: OutputField) -> str:
-        is_text = field.path.column.compare_as is ComparisonKind.TEXT and not key.period
-        return comparison_key(ComparisonKind.TEXT, f"r.g{number}") if is_text else f"r.g{number}"
 
     def _aggregate_sql(self, aggregate: Aggregate) -> str:
         if aggregate.function == COUNT:
@@ -100,16 +99,14 @@ class StatisticsCompiler:
         return f"{sql} DESC NULLS LAST" if sort.is_descending else sql
 
     def _having_sql(self) -> str:
-        numbers = count()
-        terms = [
-            " OR ".join(self._having_condition(condition, next(numbers)) for condition in alternatives)
-            for alternatives in self.shape.having
-        ]
+        numbers, terms = count(), []
+        for alternatives in self.shape.having:
+            values = [self.builder.input(f"having{next(numbers)}", "numeric") for _ in alternatives]
+            pairs = zip(alternatives, values, strict=True)
+            terms.append(
+                " OR ".join(f"{self._aggregate_sql(it.aggregate)} {it.operator} {value}" for it, value in pairs)
+            )
         return f" HAVING ({') AND ('.join(terms)})" if terms else ""
-
-    def _having_condition(self, condition: HavingCondition, number: int) -> str:
-        value = self.builder.input(f"having{number}", "numeric")
-        return f"{self._aggregate_sql(condition.aggregate)} {condition.operator} {value}"
 
     def _json_sql(self) -> str:
         members = []

@@ -39,7 +39,7 @@ def check_mandatory(change: WriteRequest, column: Column, value: Any) -> None:
 def hiding_unknown_columns(change: WriteRequest) -> Iterator[None]:
     """Removes column names from errors unless the caller sent the column or may know it. Duplicates reveal other
     records, so they name only columns that were sent."""
-    permissions, columns = change.context.view.permissions, change.table.columns
+    permissions = change.context.view.permissions
     try:
         yield
     except (Conflict, InvalidInput) as error:
@@ -47,8 +47,6 @@ def hiding_unknown_columns(change: WriteRequest) -> Iterator[None]:
             if isinstance(item, designed_records.Duplicate):
                 # If several columns are unique together, name the last one that was sent.
                 item.field = next((name for name in reversed(item.columns) if name in change.body), None)
-            elif item.field is not None and item.field not in change.body:
-                column = columns.get(item.field)
-                if column is None or not permissions.can_see_column(change.table, column):
-                    item.field = None
+            elif item.field not in change.body and permissions.visible_column(change.table, item.field or "") is None:
+                item.field = None
         raise

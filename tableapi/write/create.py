@@ -47,10 +47,14 @@ def create(change: WriteRequest) -> WriteResult:
         return WriteResult(new_id, read_record(new_id))
 
     with transaction.atomic():
-        _check_references(change, prepared.parsed_values, errors)
+        is_catalogue_checked = False
+        with column_errors.collecting_errors(errors):
+            is_catalogue_checked = payload.check_references(change, prepared.parsed_values)
+        if not is_catalogue_checked:
+            # Before the write, which may increase the version itself, and takes a number that would be lost.
+            statement_runner.check_version(context.inputs())
         for error in prepared.missing_errors:
-            with column_errors.collecting_errors(errors):
-                raise error
+            column_errors.add_once(errors, error)
         if errors:
             raise combine_errors(errors)
         return _defer(change, values, insert) if table.deferred_create else insert()
@@ -83,15 +87,6 @@ def prepare(change: WriteRequest) -> PreparedRecord:
     set_values = set_on_change.values_to_set(change.table, prepared.values, lambda column: None, change.context.moment)
     prepared.values.update({column: value for column, value in set_values.items() if column not in prepared.values})
     return prepared
-
-
-def _check_references(change: WriteRequest, values: Mapping[Column, Any], errors: list[InvalidInput]) -> None:
-    is_catalogue_checked = False
-    with column_errors.collecting_errors(errors):
-        is_catalogue_checked = payload.check_references(change, values)
-    if not is_catalogue_checked:
-        # Checked before the write, which may increase the version itself, and takes a number that would be lost.
-        statement_runner.check_version(change.context.inputs())
 
 
 class TableDefaults(NamedTuple):

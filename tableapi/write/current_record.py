@@ -47,8 +47,7 @@ def lock_current_record(
         ("lock", table.name, operation, tuple(column.name for column in columns)),
         lambda: permission_queries.locking_statement(permissions, table, operation, columns),
     )
-    rows = custom_columns.fetch_locked(table, statement, context.inputs(sys_id=sys_id))
-    (row,) = statement_runner.strip_version(rows, context.view.catalogue)
+    (row,) = custom_columns.fetch_locked(context, table, statement, sys_id=sys_id)
     stored_id, version, is_allowed, *values, conditions = row
     if stored_id is None:
         raise record_not_found()
@@ -76,12 +75,12 @@ def read_permissions(
     if any(decision not in (ALWAYS, NEVER) for decision in decisions):
         statement = context.view.cached(
             ("permissions", table.name, operations, tuple(column.name for column in writable)),
-            lambda: permission_queries.decisions_statement(permissions, table, decisions),
+            lambda: permission_queries.decisions_statement(table, [*decisions, context.view.record_decision(table)]),
         )
-        rows = statement_runner.fetch(statement, context.inputs(sys_id=sys_id))
-        ((stored_id, allowed),) = statement_runner.strip_version(rows, context.view.catalogue)
-        if stored_id is None:
+        ((stored_id, results),) = context.fetch(statement, sys_id=sys_id)
+        if stored_id is None or not results[-1]:
             raise record_not_found()
+        allowed = results[:-1]
     return set(compress(operations, allowed)), set(compress(writable, allowed[len(operations) :]))
 
 
@@ -100,13 +99,15 @@ def check_allowed(change: WriteRequest, operation: str, sys_id: str, columns: tu
     """Check the permissions on the record after the write. A denial rolls the transaction back."""
     context, table = change.context, change.table
     permissions = context.view.permissions
-    if all(decision == ALWAYS for decision in permissions.decisions(operation, table, columns)):
+    decisions = permissions.decisions(operation, table, columns)
+    if all(decision == ALWAYS for decision in decisions):
         return
     statement = context.view.cached(
         ("check allowed", table.name, operation, tuple(column.name for column in columns)),
-        lambda: permission_queries.allowed_statement(permissions, table, operation, columns),
+        lambda: permission_queries.decisions_statement(table, decisions),
     )
-    ((is_allowed, *columns_allowed),) = statement_runner.fetch(statement, context.inputs(sys_id=sys_id))
+    # The write itself may have changed the version of the catalogue.
+    ((_, _, (is_allowed, *columns_allowed)),) = statement_runner.fetch(statement, context.inputs(sys_id=sys_id))
     if not is_allowed:
         raise create_denied_error(context, table) if operation == CREATE else write_denied_error([])
     if not all(columns_allowed):

@@ -10,10 +10,11 @@ from system.database_statements import run_named_sql
 from system.errors import InvalidInput
 from system.records.record import Record
 from tableapi.catalogue.definitions import Catalogue, Column, Table
-from tableapi.database import catalogue_loader, statement_runner
+from tableapi.database import catalogue_loader
+from tableapi.read.context import ReadContext
 from tableapi.sql import change_rows
 from tableapi.sql.select import Statement
-from tableapi.sql.statement_builder import StatementInputs, custom_identifier, quote, table_identifier
+from tableapi.sql.statement_builder import custom_identifier, quote, table_identifier
 from tableapi.values import column_values
 
 from . import designed_records, references
@@ -75,11 +76,11 @@ def _save_changed(record: Record, table: Table, changes: dict[Column, Any]) -> l
     return messages
 
 
-def fetch_locked(table: Table, statement: Statement, inputs: StatementInputs) -> list[Any]:
+def fetch_locked(context: ReadContext, table: Table, statement: Statement, **values: Any) -> list[Any]:
     """Return the rows of a statement that locks records. After waiting, PostgreSQL re-reads only locked rows. Those of
     custom columns may not be locked, so they are read again."""
-    rows = statement_runner.fetch(statement, inputs)
-    return statement_runner.fetch(statement, inputs) if table.custom_columns else rows
+    rows = context.fetch(statement, **values)
+    return context.fetch(statement, **values) if table.custom_columns else rows
 
 
 def writer(table: Table, values: Mapping[Column, Any]) -> Callable[[Record], tuple[LoggedValues, LoggedValues]] | None:

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from system.errors import BadRequest, InvalidInput, InvalidParameter, combine_errors
@@ -42,8 +42,8 @@ def read_columns(change: WriteRequest) -> dict[Column, Any]:
     table, permissions = change.table, change.context.view.permissions
     values, errors = {}, []
     for name, value in change.body.items():
-        column = table.columns.get(name)
-        if column is None or not permissions.can_see_column(table, column):
+        column = permissions.visible_column(table, name)
+        if column is None:
             errors.append(BadRequest(f'There is no column named "{name[:80]}".', code="unknown_field", field=name[:80]))
         else:
             values[column] = value["value"] if has_value_and_display(column, value) else value
@@ -70,7 +70,12 @@ def new_record_columns(change: WriteRequest) -> tuple[dict[Column, Any], str | N
         raise InvalidParameter("Only records of designed tables can be imported.", field="sysparm_import")
     values = read_columns(change)
     sys_id = _imported_id(change, values)
-    read_only = [column for column in values if table.is_server_managed(column) and not _is_imported(change, column)]
+    read_only = [
+        column
+        for column in values
+        if table.is_server_managed(column)
+        and not (change.is_import and (column.name in IMPORTED_COLUMNS or table.is_set_on_change(column)))
+    ]
     errors = [read_only_error(column) for column in read_only if values.pop(column) is not None]
     if errors:
         raise combine_errors(errors)
@@ -78,10 +83,6 @@ def new_record_columns(change: WriteRequest) -> tuple[dict[Column, Any], str | N
     if names:
         raise write_denied_error(names) if view.can_read(table) else create_denied_error(change.context, table)
     return values, sys_id
-
-
-def _is_imported(change: WriteRequest, column: Column) -> bool:
-    return change.is_import and (column.name in IMPORTED_COLUMNS or change.table.is_set_on_change(column))
 
 
 def _imported_id(change: WriteRequest, values: dict[Column, Any]) -> str | None:
@@ -162,53 +163,29 @@ def ids_by_display_value(context: ReadContext, column: Column, names: list[str])
     return {name: next(iter(candidates)) for name, candidates in matches.items()}
 
 
-# The table that a column refers to, and whether it is a list column.
-Target = tuple[str | None, bool]
-
-
 def check_references(change: WriteRequest, values: Mapping[Column, Any]) -> bool:
     """Refuse references to missing records and to unreadable ones with the same error. Returns whether the database was
     queried, which also confirms that the catalogue is current."""
+    view = change.context.view
     references = {
-        column: value if isinstance(value, list) else [value]
+        column: list(dict.fromkeys(value if isinstance(value, list) else [value]))
         for column, value in values.items()
         if column.column_type.has_target and value
     }
-    ids_by_target: dict[Target, dict[str, None]] = {}
-    for column, ids in references.items():
-        ids_by_target.setdefault(_target(column), {}).update(dict.fromkeys(ids))
-    # One query for all columns; only if something is missing, one per column.
-    unreadable_targets, was_queried = _find_unreadable(change, ids_by_target)
-    invalid_columns = [
-        column
-        for column, ids in references.items()
-        if _target(column) in unreadable_targets and _find_unreadable(change, {_target(column): ids})[0]
-    ]
-    if invalid_columns:
-        raise combine_errors([InvalidInput(RECORD_NOT_FOUND, field=column.name) for column in invalid_columns])
-    return was_queried
-
-
-def _target(column: Column) -> Target:
-    return column.reference, column.column_type.is_list
-
-
-def _find_unreadable(change: WriteRequest, ids_by_target: Mapping[Target, Collection[str]]) -> tuple[set[Target], bool]:
-    """Return the targets with records that the caller cannot read, and whether the database was queried."""
-    view = change.context.view
-    tables = {target: view.catalogue.tables.get(target[0] or "") for target in ids_by_target}
-    readable = [(target, table) for target, table in tables.items() if table is not None and view.can_read(table)]
-    counts: dict[Target, int] = {}
+    tables = [(column, view.catalogue.tables.get(column.reference or "")) for column in references]
+    readable = {column: table for column, table in tables if table is not None and view.can_read(table)}
+    counts: dict[Column, int] = {}
     if readable:
-        targets = tuple(target for target, _ in readable)
-        tables_and_kinds = tuple((table, is_list) for (_, is_list), table in readable)
         statement = view.cached(
-            ("counts", targets), lambda: permission_queries.count_readable_statement(view.permissions, tables_and_kinds)
+            ("counts", change.table.name, tuple(column.name for column in readable)),
+            lambda: permission_queries.count_readable_statement(
+                view.permissions, tuple((table, column.column_type.is_list) for column, table in readable.items())
+            ),
         )
-        ids: dict[str, Any] = {f"ids{number}": list(ids_by_target[target]) for number, target in enumerate(targets)}
-        (row,) = statement_runner.strip_version(
-            statement_runner.fetch(statement, change.context.inputs(**ids)), view.catalogue
-        )
-        counts = dict(zip(targets, row, strict=True))
-    unreadable = {target for target, ids_of_target in ids_by_target.items() if counts.get(target) != len(ids_of_target)}
-    return unreadable, bool(readable)
+        ids: dict[str, Any] = {f"ids{number}": references[column] for number, column in enumerate(readable)}
+        (row,) = change.context.fetch(statement, **ids)
+        counts = dict(zip(readable, row, strict=True))
+    missing = [column for column, ids in references.items() if counts.get(column) != len(ids)]
+    if missing:
+        raise combine_errors([InvalidInput(RECORD_NOT_FOUND, field=column.name) for column in missing])
+    return bool(readable)

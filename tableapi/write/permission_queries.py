@@ -60,37 +60,16 @@ def _stored_sql(alias: TableAlias, column: Column) -> str:
     return f"CASE WHEN {stored_value} IS NOT NULL THEN ARRAY[{stored_value}, {alias.column(column)}] END"
 
 
-def decisions_statement(permissions: Permissions, table: Table, decisions: list[Decision]) -> Statement:
-    """Return catalogue version, id, and which of the decisions hold for the record. Locks nothing, so the answer can be
-    outdated when a write follows."""
+def decisions_statement(table: Table, decisions: Sequence[Decision], *, has_many: bool = False) -> Statement:
+    """Return catalogue version, id, and which of the decisions hold, for one record or for many, whether or not the
+    caller can read them. Locks nothing, so the answer can be outdated when a write follows."""
     builder = StatementBuilder()
     alias = TableAlias(builder, table)
-    conditions = [_condition_sql(builder, decision, alias) for decision in decisions]
-    where = [f"{alias.sys_id()} = {builder.input('sys_id', 'varchar')}"]
-    where += predicates.decision_conditions(builder, permissions.record_decision(READ, table), alias)
-    output_list = f"{alias.sys_id()} AS id, ARRAY[{', '.join(conditions)}] AS allowed"
-    record = f"SELECT {output_list} FROM {alias.from_sql()} WHERE {' AND '.join(where)}"
+    results = ", ".join(_condition_sql(builder, decision, alias) for decision in decisions)
+    ids = f"ANY ({builder.input('sys_ids', 'varchar[]')})" if has_many else builder.input("sys_id", "varchar")
+    output_list = f"{alias.sys_id()} AS id, ARRAY[{results}]::boolean[] AS results"
+    record = f"SELECT {output_list} FROM {alias.from_sql()} WHERE {alias.sys_id()} = {ids}"
     return versioned_statement(builder, "r.*", record)
-
-
-def results_statement(table: Table, decisions: Sequence[Decision]) -> Statement:
-    """Return, for many records, id and which of the decisions hold, whether or not the caller can read them."""
-    builder = StatementBuilder()
-    alias = TableAlias(builder, table)
-    conditions = [_condition_sql(builder, decision, alias) for decision in decisions]
-    output_list = f"{alias.sys_id()} AS id, ARRAY[{', '.join(conditions)}]::boolean[] AS results"
-    where = f"{alias.sys_id()} = ANY ({builder.input('sys_ids', 'varchar[]')})"
-    return versioned_statement(builder, "r.*", f"SELECT {output_list} FROM {alias.from_sql()} WHERE {where}")
-
-
-def allowed_statement(permissions: Permissions, table: Table, operation: str, columns: tuple[Column, ...]) -> Statement:
-    """Return whether the operation is allowed on the record after the write, and on each of these columns."""
-    builder = StatementBuilder()
-    alias = TableAlias(builder, table)
-    decisions = permissions.decisions(operation, table, columns)
-    outputs = [_condition_sql(builder, decision, alias) for decision in decisions]
-    where = f"{alias.sys_id()} = {builder.input('sys_id', 'varchar')}"
-    return Statement(f"SELECT {', '.join(outputs)} FROM {alias.from_sql()} WHERE {where}", builder.parameters)
 
 
 def count_readable_statement(permissions: Permissions, targets: tuple[tuple[Table, bool], ...]) -> Statement:

@@ -53,7 +53,12 @@ def _update(change: WriteRequest, sys_id: str, *, replaces: bool) -> WriteResult
     if not current.is_allowed:
         raise AccessDenied("You are not allowed to update this record.")
     errors: list[InvalidInput] = []
-    values = _changed_values(change, sent_values, current, errors, replaces=replaces)
+    values: dict[Column, Any] = {}
+    for column, value in sent_values.items():
+        with column_errors.collecting_errors(errors):
+            new = changed_value(change, column, value, current.columns[column], replaces=replaces)
+            if new is not UNCHANGED:
+                values[column] = new
     denied_names = [column.name for column in values if not current.columns[column].is_allowed]
     if denied_names:
         raise current_record.write_denied_error(denied_names)
@@ -85,30 +90,11 @@ def _prepare_save(change: WriteRequest, sys_id: str, sent_values: Mapping[Column
         return None
     values = {}
     for column, value in sent_values.items():
-        if (
-            column.database_name in saver.prepared_columns
-            and permissions.column_decision(WRITE, table, column) != NEVER
-        ):
+        is_writable = permissions.column_decision(WRITE, table, column) != NEVER
+        if column.database_name in saver.prepared_columns and is_writable:
             with suppress(InvalidInput, BadRequest):
                 values[column.database_name] = payload.parse_value(change, column, value)
     return saver.prepare(sys_id, values)
-
-
-def _changed_values(
-    change: WriteRequest,
-    sent_values: Mapping[Column, Any],
-    current: CurrentRecord,
-    errors: list[InvalidInput],
-    *,
-    replaces: bool,
-) -> dict[Column, Any]:
-    values = {}
-    for column, value in sent_values.items():
-        with column_errors.collecting_errors(errors):
-            new = changed_value(change, column, value, current.columns[column], replaces=replaces)
-            if new is not UNCHANGED:
-                values[column] = new
-    return values
 
 
 def _added_references(values: Mapping[Column, Any], current: CurrentRecord) -> dict[Column, Any]:

@@ -228,7 +228,7 @@ def test_value_that_cannot_be_stored_refuses_only_its_record(part: Table, bob: U
     def raise_data_error(*_: Any, **__: Any) -> Any:
         raise DataError
 
-    monkeypatch.setattr(row_insert, "insert_group", lambda *_: None)
+    monkeypatch.setattr(row_insert, "insert_records", lambda *_: None)
     monkeypatch.setattr("tableapi.write.single_statement._run", raise_data_error)
     response = api(bob).send("POST", f"{BULK}?on_error=continue", [{"name": "a"}, {"name": "b"}])
     assert [entry["status"] for entry in data_of(response)] == [400, 400]

@@ -15,7 +15,7 @@ from accounts.models import User
 from tableapi.database import catalogue_loader, statement_runner
 from tableapi.design import saving
 from tableapi.models import Rule
-from tableapi.read import replica as replica_reads
+from tableapi.read import pipeline as replica_reads
 from tests.tableapi.world import api, column_values, data_of, field, record, rule, table
 
 pytestmark = pytest.mark.django_db
