@@ -89,7 +89,7 @@ OTHER_CONSTANTS = {
     "tableapi.read.xlsx_writer.MAX_SHEET_NAME_LENGTH",
     "workspace.lists.columns.MAX_AUTOMATIC_COLUMNS",
     "workspace.lists.columns.USUAL_WIDTH",
-    "workspace.lists.search.MAX_SEARCH_LABELS",
+    "workspace.lists.list_contents.MAX_SEARCH_LABELS",
     "workspace.lists.list_contents.SELECT_WIDTH",
     "workspace.lists.rows.MAX_CELL_LENGTH",
     "workspace.lists.short_lists.MAX_RECENT",

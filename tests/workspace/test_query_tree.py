@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from system.encoded_query import OPERATORS, RECORDS, Query, QueryError, parse
 from tests.support import query_printer
 from tests.system.encoded_query.queries import SYNTAX_PIECES, query_strategy
-from workspace.lists.operator_labels import LABELS
-from workspace.lists.query_tree import parse_tree, to_text, with_condition, with_order, without_part
+from workspace.lists.fields import LABELS
+from workspace.lists.query_tree import parse_tree, to_text, with_condition, without_order, without_part
 
 LAW_SETTINGS = settings(deadline=None, max_examples=200, database=None)
 
@@ -69,8 +69,8 @@ def test_condition_is_added_to_any_query(text: str, condition: str, expected: st
 
 
 def test_order_is_replaced():
-    assert with_order("a=1^ORDERBYa^ORDERBYDESCb", "c", False) == "a=1^ORDERBYc"
-    assert with_order("", "c", True) == "ORDERBYDESCc"
+    assert without_order("a=1^ORDERBYa^ORDERBYDESCb") == "a=1"
+    assert without_order("ORDERBYa") == ""
 
 
 @pytest.mark.parametrize(

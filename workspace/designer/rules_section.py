@@ -11,8 +11,7 @@ from tableapi.access.permissions import ANY_COLUMN, RECORD_LEVEL
 from tableapi.catalogue.definitions import OWN_TABLE_COLUMN, SYS_COLUMNS
 from tableapi.models import Rule, Table
 from tableapi.read.context import ReadContext
-from workspace.lists.query_description import describe_query
-from workspace.lists.reasons import rule_in_words
+from workspace.lists.query_description import describe_query, rule_in_words
 
 from . import rule_warnings
 from .rows import LinesField, RowForm, RowSection

@@ -21,7 +21,6 @@ def column_label(column: Column) -> str:
 
 
 def path_label(path: ResolvedPath) -> str:
-    """The labels of all columns of the path."""
     return PATH_SEPARATOR.join(map(column_label, [*(step.column for step in path.steps), path.column]))
 
 

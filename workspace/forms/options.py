@@ -69,7 +69,7 @@ def _read_ids(context: ReadContext, table: Table, name: str, ids: Iterable[str])
 
 def _read(context: ReadContext, table: Table, names: list[str], query: str, limit: int) -> list[dict[str, Any]]:
     """The records with their ids and these columns."""
-    records = read_list(context, table, ["sys_id", *names], query, limit).records()
+    records = read_list(context, table, ["sys_id", *names], sysparm_query=query, sysparm_limit=limit).records()
     return [record for record in records if "sys_id" in record]
 
 

@@ -25,9 +25,12 @@ def quoted_value(value: str) -> str:
     return f"{{{value.replace('}', '}}')}}}"
 
 
-def read_list(context: ReadContext, table: Table, names: Iterable[str], query: str, limit: int) -> ListResult:
-    """Records with these columns, as `sysparm_display_value=all` returns them."""
-    raw = parameters(
-        sysparm_query=query, sysparm_fields=",".join(names), sysparm_display_value="all", sysparm_limit=limit
-    )
-    return pipeline.fetch_list(context, table.name, parse_list(raw))
+def output_parameters(fields: Iterable[str], **values: str | int) -> MultiValueDict[str, str]:
+    """The parameters that return these fields with their display values."""
+    values = {"sysparm_display_value": "all", "sysparm_exclude_reference_link": 1, **values}
+    return parameters(sysparm_fields=",".join(dict.fromkeys(fields)), **values)
+
+
+def read_list(context: ReadContext, table: Table, names: Iterable[str], **values: str | int) -> ListResult:
+    """Records with these columns and their display values. `values` are other parameters."""
+    return pipeline.fetch_list(context, table.name, parse_list(output_parameters(names, **values)))

@@ -36,7 +36,6 @@ class FormContents:
 
 
 def form_values(context: ReadContext, table: Table, sections: Sections, contents: FormContents) -> dict[str, Any]:
-    """What the template of the form shows."""
     shown: list[dict[str, Any]] = []
     for title, paths in sections.items():
         fields = [_field(context, key, path, contents) for key, path in paths.items()]
@@ -46,7 +45,9 @@ def form_values(context: ReadContext, table: Table, sections: Sections, contents
     return {
         "table": table,
         "sections": shown,
-        "errors": [(text, submission.visible_column(context, table, name or "")) for text, name in contents.errors],
+        "errors": [
+            (text, context.view.permissions.visible_column(table, name or "")) for text, name in contents.errors
+        ],
         "is_editable": any(section["is_editable"] for section in shown),
         "has_rich_text": any(control.column.type == "wysiwyg" for control in controls),
     }

@@ -31,7 +31,8 @@ def _related_list(context: ReadContext, table: Table, column: Column, query: str
     columns = [other for other in summary_columns(view, table, MAX_RELATED_COLUMNS) if other is not column]
     names = [other.name for other in columns] + ["sys_id"] * (view.column(table, "sys_id") is not None)
     sorted_query = f"{query}^ORDERBYDESCsys_updated_at" if view.column(table, "sys_updated_at") else query
-    result = read_list(context, table, names or [column.name], sorted_query, MAX_RELATED_RECORDS)
+    names = names or [column.name]
+    result = read_list(context, table, names, sysparm_query=sorted_query, sysparm_limit=MAX_RELATED_RECORDS)
     decisions = [permissions.record_decision(CREATE, table), permissions.column_decision(CREATE, table, column)]
     return {
         "table": table,

@@ -89,18 +89,12 @@ class Changes:
     by_others: Collection[str] = ()
 
 
-def visible_column(context: ReadContext, table: Table, name: str) -> Column | None:
-    """The column, or None for both a missing one and one that the caller may not know."""
-    column = table.columns.get(name)
-    return column if column is not None and context.view.permissions.can_see_column(table, column) else None
-
-
 def compare(context: ReadContext, table: Table, sent: Submission, fields: Mapping[str, Any]) -> Changes:
     """Compare what was sent with what the form showed and with what is stored now. Unknown columns count as changed, so
     that the API reports them."""
     texts, conflicts, by_others = {}, [], []
     for name, text in sent.texts.items():
-        column = visible_column(context, table, name)
+        column = context.view.permissions.visible_column(table, name)
         prints = fingerprints(context, column, fields.get(name)) if column else set()
         is_by_others = bool(sent.base and prints) and sent.base.isdisjoint(prints)
         is_empty_secret = column is not None and not column.is_readable and not text
@@ -115,7 +109,7 @@ def compare(context: ReadContext, table: Table, sent: Submission, fields: Mappin
 def read_change(context: ReadContext, table: Table, sys_id: str, sent: Submission) -> WriteInput:
     """The update with what the person changed. Raises PreconditionFailed if another person changed the record since the
     form was opened."""
-    known_names = [name for name in sent.texts if visible_column(context, table, name)]
+    known_names = [name for name in sent.texts if context.view.permissions.visible_column(table, name)]
     stored = read_stored(context, table, sys_id, known_names)
     changes = compare(context, table, sent, stored.fields)
     # Only those who cannot read the version depend on the values.
@@ -159,7 +153,7 @@ def read_creation(context: ReadContext, table: Table, sent: Submission) -> Write
     shown = default_texts(context, creatable_columns(context, table))
 
     def is_needed(name: str, text: str) -> bool:
-        column = visible_column(context, table, name)
+        column = context.view.permissions.visible_column(table, name)
         # So that all errors are found together.
         is_missing = column is not None and column.mandatory and not text and not defaults.is_number_default(column)
         return is_missing or text != shown.get(name, "")
@@ -172,7 +166,7 @@ def body_of(context: ReadContext, table: Table, texts: Mapping[str, str]) -> dic
     """The body of a write with these texts. Raises all errors together."""
     errors: list[InvalidInput] = []
     body: dict[str, Any] = {}
-    columns = {name: visible_column(context, table, name) for name in texts}
+    columns = {name: context.view.permissions.visible_column(table, name) for name in texts}
     for name, column in columns.items():
         with collecting_errors(errors):
             body[name] = texts[name] if column is None else parse_control(context, column, texts[name])

@@ -7,19 +7,16 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from accounts.models import User
-from system.encoded_query import QueryError
-from system.errors import ServiceError
-from tableapi.catalogue.definitions import Catalogue, Table
 from tableapi.changes.logged_values import table_key, table_of
 from tableapi.database import catalogue_loader
 from tableapi.design.catalogue_checks import load_catalogue
 from tableapi.design_files import record_ids
 from tableapi.design_files.kinds import DELETED_ROLE, ROLES, TABLE, Attribute, Item, Key, Kind
-from tableapi.query import read_plan
-from tableapi.query.parsed_query import parse_query_text
 from tableapi.query.path_resolver import RuleScope
 from tableapi.read.context import Caller
 from workspace.models import SavedList
+
+from .saved_lists import fits
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +42,9 @@ class SharedListKind(Kind):
         return ()
 
     def new(self, key: Key, caller: Caller) -> SavedList:
-        table = _table(load_catalogue(), key[0])
+        table = load_catalogue().tables.get(key[0])
+        if table is None:
+            raise ValidationError(f"There is no table “{key[0]}”.")
         user = User.objects.get(pk=caller.user_id)
         if SavedList.objects.filter(user=user, table_key=table_key(table), name=key[1]).exists():
             raise ValidationError({"name": "You already have a list with this name. Rename or share it."})
@@ -57,24 +56,9 @@ class SharedListKind(Kind):
         if not record.roles:
             raise ValidationError({"roles": "Give at least one role. Lists without roles belong to one person."})
         record.full_clean(exclude={"sys_id"})
-        if table is None or not _fits(catalogue, table, record):
+        if table is None or not fits(RuleScope(catalogue), table, record):
             raise ValidationError({"query": "The query or a column does not fit the table."})
         record.save()
-
-
-def _table(catalogue: Catalogue, name: str) -> Table:
-    if name not in catalogue.tables:
-        raise ValidationError(f"There is no table “{name}”.")
-    return catalogue.tables[name]
-
-
-def _fits(catalogue: Catalogue, table: Table, record: SavedList) -> bool:
-    """Whether the table has all columns, whoever may see them."""
-    try:
-        query = parse_query_text(record.query).shape.query
-        return not read_plan.plan_read(RuleScope(catalogue), table, query=query, fields=tuple(record.columns)).ignored
-    except (ServiceError, QueryError):
-        return False
 
 
 SHARED_LIST = SharedListKind(

@@ -1,25 +1,36 @@
 """Everything that the list page shows, as the context of its template."""
 
+import json
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
 from typing import Any
 from urllib.parse import urlencode
 
+from system.encoded_query import ComparisonKind
 from system.errors import NotFound
+from tableapi.access.caller_view import CallerView
 from tableapi.access.permissions import CATALOGUE_TABLES
-from tableapi.catalogue.definitions import CREATE, DELETE, WRITE, Table
+from tableapi.catalogue.definitions import CREATE, DELETE, NUMBER_COLUMN, WRITE, Column, Table
 from tableapi.changes.logged_values import table_key
 from tableapi.query.expressions import NEVER
+from tableapi.query.path_resolver import required_path
 from tableapi.read.context import ReadContext
+from tableapi.statistics import pipeline
+from workspace.forms.display import display_text, path_label
+from workspace.forms.parameters import parameters, quoted_value
 from workspace.models import ListLayout
 
-from . import columns, groups, query_tree, rows, search
+from . import columns, query_tree, rows
 from .columns import ListColumn
 from .list_state import ListState
 from .query_description import filter_context
 from .saved_lists import saved_lists_for
 
 SELECT_WIDTH = 48
+MAX_GROUPS = 200
+MAX_SEARCH_LABELS = 3
 # For the direction in which a column is sorted, `aria-sort` and the order after a click. The third click does not sort.
 SORTS = {None: ("", "ORDERBY{}"), False: ("ascending", "ORDERBYDESC{}"), True: ("descending", "")}
 
@@ -48,10 +59,10 @@ def read_contents(context: ReadContext, table: Table, state: ListState, *, count
     saved_lists = saved_lists_for(context, table) if has_saved_lists else []
     paths = [column.path for column in shown]
     if "group" in state.parameters:
-        contents = {"grouping": groups.read_groups(context, table, state)}
+        contents = {"grouping": read_groups(context, table, state)}
     else:
         contents = _rows_context(context, table, state, shown, counts=counts)
-    saved_id, table_search = state.parameters.get("saved"), search.search_of(context.view, table)
+    saved_id, table_search = state.parameters.get("saved"), search_of(context.view, table)
     can_create, can_write = (_is_allowed(context, table, operation) for operation in (CREATE, WRITE))
     return {
         "table": table,
@@ -73,14 +84,13 @@ def read_contents(context: ReadContext, table: Table, state: ListState, *, count
             sysparm_limit=str(rows.PAGE_SIZE),
         ),
         "search_hint": table_search.hint,
-        "search_words": search.searched_words(table_search, state.query),
+        "search_words": searched_words(table_search, state.query),
         **filter_context(context, table, state.query),
         **contents,
     }
 
 
 def read_more(context: ReadContext, table: Table, state: ListState) -> dict[str, Any]:
-    """Only the rows of a page."""
     return _rows_context(context, table, state, columns_of(context, table, state))
 
 
@@ -89,11 +99,10 @@ def count_records(context: ReadContext, table: Table, state: ListState) -> int |
 
 
 def search_state(context: ReadContext, table: Table, state: ListState, words: str) -> ListState:
-    """The list that is searched for these words."""
-    table_search = search.search_of(context.view, table)
+    table_search = search_of(context.view, table)
     if not table_search.operators:
         raise NotFound
-    return state.first_page(sysparm_query=search.with_search(table_search, state.query, words.strip()))
+    return state.first_page(sysparm_query=with_search(table_search, state.query, words.strip()))
 
 
 def _is_allowed(context: ReadContext, table: Table, operation: str) -> bool:
@@ -127,7 +136,7 @@ def _rows_context(
 def header_cells(table: Table, state: ListState, shown: Sequence[ListColumn]) -> list[dict[str, Any]]:
     """`sort_url` is missing for columns that cannot be sorted, and `aria_sort` is empty for those that are not."""
     order = query_tree.parse_tree(state.query)["order"][:1]
-    directions, unsorted = {key["path"]: key["is_descending"] for key in order}, query_tree.with_order(state.query)
+    directions, unsorted = {key["path"]: key["is_descending"] for key in order}, query_tree.without_order(state.query)
     link, cells = rows.link_path(table, shown), []
     others = state.first_page(sysparm_query="").encoded
     for column in shown:
@@ -140,7 +149,7 @@ def header_cells(table: Table, state: ListState, shown: Sequence[ListColumn]) ->
     return cells
 
 
-def curl_command(url: str, **parameters: str) -> str:
+def curl_command(url: str, **options: str) -> str:
     r"""The list as a command for POSIX shells; the key comes from the variable TOKEN.
 
     >>> print(curl_command("https://a.example/rest/v1/table/task", sysparm_query="name=it's"))
@@ -148,5 +157,111 @@ def curl_command(url: str, **parameters: str) -> str:
       -H "Authorization: Bearer $TOKEN" \
       --data-urlencode 'sysparm_query=name=it'"'"'s'
     """
-    options = [f"--data-urlencode {shlex.quote(f'{name}={value}')}" for name, value in parameters.items() if value]
-    return " \\\n  ".join([f"curl -G {shlex.quote(url)}", '-H "Authorization: Bearer $TOKEN"', *options])
+    data = [f"--data-urlencode {shlex.quote(f'{name}={value}')}" for name, value in options.items() if value]
+    return " \\\n  ".join([f"curl -G {shlex.quote(url)}", '-H "Authorization: Bearer $TOKEN"', *data])
+
+
+def read_groups(context: ReadContext, table: Table, state: ListState) -> dict[str, Any]:
+    """The label of the column, and the largest groups. Times are grouped by day."""
+    path = state.parameters["group"]
+    resolved = required_path(context.view, table, tuple(path.split(".")))
+    is_time = resolved.column.compare_as is ComparisonKind.DATETIME
+    key = f"{path}:day" if is_time else path
+    raw = parameters(
+        sysparm_query=query_tree.without_order(state.query),
+        sysparm_group_by=key,
+        sysparm_count="true",
+        sysparm_order_by="-count",
+        sysparm_display_value="all",
+        sysparm_limit=MAX_GROUPS + 1,
+    )
+    text = pipeline.read_statistics(context.caller, table.name, raw) or b""
+    entries = json.loads(b"[" + text + b"]")
+    groups = []
+    for entry in entries[:MAX_GROUPS]:
+        field = entry["group"][key]
+        label = _day_label(field) if is_time else display_text(resolved.column, field, context.caller.time_zone)
+        query = query_tree.with_condition(state.query, f"{path}{_condition(field['value'], is_time=is_time)}")
+        url = state.first_page(sysparm_query=query, group="").url
+        groups.append({"label": label or "(empty)", "count": int(entry["count"]), "url": url})
+    return {
+        "label": path_label(resolved),
+        "groups": groups,
+        "is_cut": len(entries) > MAX_GROUPS,
+        "list_url": state.first_page(group="").url,
+    }
+
+
+def _day_label(field: dict[str, Any]) -> str:
+    if field["value"] is None:
+        return ""
+    day = date.fromisoformat(field["value"])
+    return f"{day.day} {day:%b %Y}"
+
+
+def _condition(value: Any, *, is_time: bool) -> str:
+    """The operator and value for the records of a group."""
+    if value is None:
+        return "ISEMPTY"
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"{'ON' if is_time else '='}{quoted_value(text)}"
+
+
+@dataclass(frozen=True)
+class Search:
+    """The columns that the quick search of a table searches, and the condition with which it searches them."""
+
+    columns: tuple[Column, ...]
+    # Paths and operators, any of which may match. A table without them cannot be searched.
+    operators: tuple[tuple[str, str], ...]
+
+    @property
+    def hint(self) -> str:
+        return ", ".join(column.label or column.name for column in self.columns[:MAX_SEARCH_LABELS])
+
+
+def search_of(view: CallerView, table: Table) -> Search:
+    """Searches the words of searchable text, and the beginning of the number and the display value. If the caller can
+    see no searchable text, the latter contain the words."""
+    visible = [column for column in table.columns.values() if view.column(table, column.name)]
+    texts = [column for column in visible if column.column_type.is_text]
+    has_ids = view.column(table, "sys_id") is not None
+    words = [column for column in texts if column.is_indexed and has_ids]
+    names = [column for column in texts if column in (table.columns.get(NUMBER_COLUMN), table.display_column)]
+    names = [column for column in names if column not in words]
+    operators = [(column.name, "STARTSWITH" if words else "LIKE") for column in names]
+    return Search((*names, *words), tuple([("sys_id", "ARE"), *operators] if words else operators))
+
+
+def searched_words(search: Search, query: str) -> str:
+    """The words that the query searches for; empty without a search.
+
+    >>> search = Search((), (("sys_id", "ARE"), ("name", "STARTSWITH")))
+    >>> searched_words(search, "state=1^sys_idAREmail server^ORnameSTARTSWITHmail server")
+    'mail server'
+    """
+    return next((term[0]["value"] for term in _search_terms(search, query_tree.parse_tree(query))), "")
+
+
+def with_search(search: Search, query: str, words: str) -> str:
+    """The query with these words in place of those it searched for. Punctuation alone is not a word.
+
+    >>> with_search(Search((), (("sys_id", "ARE"),)), "sys_idAREa^b=1^ORDERBYc", "x y")
+    'b=1^sys_idAREx y^ORDERBYc'
+    """
+    tree = query_tree.parse_tree(query)
+    terms = _search_terms(search, tree)
+    groups = [[term for term in group if term not in terms] for group in tree["groups"]]
+    rest = query_tree.to_text(tree | {"groups": [group for group in groups if group]})
+    term = "^OR".join(f"{path}{operator}{quoted_value(words)}" for path, operator in search.operators)
+    return query_tree.with_condition(rest, term) if any(map(str.isalnum, words)) else rest
+
+
+def _search_terms(search: Search, tree: query_tree.JsonObject) -> query_tree.JsonGroup:
+    """The terms that consist of a search only. With ^NQ, each group has conditions of its own."""
+    return [
+        term
+        for term in (tree["groups"][0] if len(tree["groups"]) == 1 else [])
+        if tuple((factor.get("path"), factor.get("operator")) for factor in term) == search.operators
+        and len({factor["value"] for factor in term}) == 1
+    ]

@@ -20,12 +20,12 @@ from system.encoded_query import (
     read_value,
 )
 from system.templatetags.moments import MINUTE_FORMAT
-from tableapi.catalogue.definitions import Column, Table
+from tableapi.catalogue.definitions import Column, Rule, Table
 from tableapi.query.path_resolver import resolve_path
 from tableapi.read.context import ReadContext
 from workspace.forms import display, options
 
-from .operator_labels import operator_label
+from .fields import operator_label
 from .query_tree import SPELLINGS, JsonObject, parse_tree, to_text, without_part
 
 # The display values of records: {table: {id: display value}}.
@@ -65,6 +65,15 @@ def describe_query(context: ReadContext, table: Table, text: str) -> str:
     return " ".join(" ".join(filter(None, (part["joiner"], part["text"]))) for part in parts) or text
 
 
+def rule_in_words(viewer: ReadContext, table: Table, rule: Rule) -> dict[str, str]:
+    """A rule that applies to this table, with its condition in words."""
+    owner = viewer.view.catalogue.tables.get(rule.table or "")
+    subject = ".".join(filter(None, (owner.label if owner else "any table", rule.column)))
+    roles = " or ".join(sorted(rule.roles)) or ("roles that were deleted" if rule.is_broken else "everyone")
+    condition = describe_query(viewer, owner or table, rule.condition) if rule.condition else ""
+    return {"id": rule.id, "text": f"{rule.operation} {subject} for {roles}", "condition": condition}
+
+
 def _parts(words: "_Words", query: Query, tree: JsonObject) -> Iterator[dict[str, str]]:
     """`joiner` ("", "and", "or"), `text`, and `rest`, the query without the part. With ^NQ, a part is a whole group."""
     if len(query.groups) == 1:
@@ -93,8 +102,6 @@ def read_record_labels(context: ReadContext, table: Table, query: Query) -> Reco
 
 
 class _Words:
-    """Says the parts of one query."""
-
     def __init__(self, context: ReadContext, table: Table, labels: RecordLabels) -> None:
         self.view, self.zone, self.table, self.labels = context.view, context.caller.time_zone, table, labels
 
@@ -120,7 +127,6 @@ class _Words:
         return ".".join(path) if resolved is None else display.path_label(resolved)
 
     def comparison_text(self, condition: Condition) -> str:
-        """The operator and the value."""
         path = resolve_path(self.view, self.table, condition.path)
         column = path.column if path else None
         operator = operator_label(condition.operator, column.compare_as if column else Kind.TEXT)

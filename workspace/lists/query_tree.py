@@ -77,14 +77,12 @@ def _needs_quotes(operator: str, value: str, is_inside: bool) -> bool:
     return any(len(name) > len(operator) and (operator + value).startswith(name) for name in SPELLINGS)
 
 
-def with_order(text: str, path: str = "", is_descending: bool | None = None) -> str:
-    """The query sorted by this column only or, without a direction, by none.
-
-    >>> with_order("a=1^ORDERBYb", "c.d", True), with_order("a=1^ORDERBYb")
-    ('a=1^ORDERBYDESCc.d', 'a=1')
+def without_order(text: str) -> str:
     """
-    order = [] if is_descending is None else [{"path": path, "is_descending": is_descending}]
-    return to_text(parse_tree(text) | {"order": order})
+    >>> without_order("a=1^ORDERBYb")
+    'a=1'
+    """
+    return to_text(parse_tree(text) | {"order": []})
 
 
 def with_condition(text: str, condition: str) -> str:

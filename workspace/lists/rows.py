@@ -6,17 +6,14 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from django.urls import reverse
-from django.utils.datastructures import MultiValueDict
 from django.utils.html import escape, format_html
 
 from system.encoded_query import ComparisonKind
 from tableapi.catalogue.definitions import NUMBER_COLUMN, OWN_TABLE_COLUMN, Table
-from tableapi.query.parameters import parse_list
-from tableapi.read import pipeline
 from tableapi.read.context import ReadContext
 from tableapi.read.list_page import ListResult
 from workspace.forms.display import display_text
-from workspace.forms.parameters import parameters
+from workspace.forms.parameters import read_list
 
 from .columns import ListColumn
 from .list_state import ListState
@@ -36,16 +33,8 @@ def read_page(
 ) -> ListResult:
     names = ["sys_id", *([OWN_TABLE_COLUMN] if len(table.family) > 1 else []), *(column.path for column in columns)]
     count = "exact" if counts else ""
-    raw = output_parameters(
-        names, sysparm_query=state.query, sysparm_limit=PAGE_SIZE, sysparm_count=count, **state.position
-    )
-    return pipeline.fetch_list(context, table.name, parse_list(raw))
-
-
-def output_parameters(fields: Iterable[str], **values: str | int) -> MultiValueDict[str, str]:
-    """The parameters of the Table API that return these fields with their display values."""
-    values = {"sysparm_display_value": "all", "sysparm_exclude_reference_link": 1, **values}
-    return parameters(sysparm_fields=",".join(dict.fromkeys(fields)), **values)
+    values: dict[str, str | int] = {"sysparm_query": state.query, "sysparm_limit": PAGE_SIZE, **state.position}
+    return read_list(context, table, names, sysparm_count=count, **values)
 
 
 def link_path(table: Table, columns: Sequence[ListColumn]) -> str:
@@ -62,8 +51,6 @@ def list_parameter(state: ListState) -> str:
 
 
 class RowFormatter:
-    """Formats the records of one page."""
-
     def __init__(self, context: ReadContext, table: Table, state: ListState, columns: Sequence[ListColumn]) -> None:
         self.view, self.zone, self.table = context.view, context.caller.time_zone, table
         self.root = reverse("tables")

@@ -10,6 +10,7 @@ from tableapi.catalogue.definitions import Table
 from tableapi.changes.logged_values import table_key, table_of
 from tableapi.query import read_plan
 from tableapi.query.parsed_query import parse_query_text
+from tableapi.query.path_resolver import ReadScope
 from tableapi.read.context import ReadContext
 from workspace.models import SavedList
 
@@ -79,17 +80,18 @@ def saved_lists_for(context: ReadContext, table: Table | None = None) -> list[Of
 
 def is_valid(context: ReadContext, table: Table, saved: SavedList) -> bool:
     """Whether the caller can see the table and every column of the query and the list. Cached like other plans."""
-    view, columns = context.view, tuple(saved.columns)
-
-    def plan() -> bool:
-        try:
-            shape = parse_query_text(saved.query).shape
-            return not read_plan.plan_read(view, table, query=shape.query, fields=columns).ignored
-        except (ServiceError, QueryError):
-            return False
-
+    view, key = context.view, ("saved list", table.name, saved.query, tuple(saved.columns))
     is_visible = view.table(table.name) is not None and view.can_read(table)
-    return is_visible and view.cached(("saved list", table.name, saved.query, columns), plan)
+    return is_visible and view.cached(key, lambda: fits(view, table, saved))
+
+
+def fits(scope: ReadScope, table: Table, saved: SavedList) -> bool:
+    """Whether every column of the query and the list is visible in this scope."""
+    try:
+        query = parse_query_text(saved.query).shape.query
+        return not read_plan.plan_read(scope, table, query=query, fields=tuple(saved.columns)).ignored
+    except (ServiceError, QueryError):
+        return False
 
 
 def shareable_roles(user: User) -> dict[str, str]:

@@ -11,16 +11,15 @@ from system.encoded_query import ComparisonKind
 from system.property_definitions import ASSIGNMENT_COLUMNS
 from tableapi.catalogue.definitions import USER_TABLE, Catalogue, Column, Table
 from tableapi.changes.logged_values import table_of
-from tableapi.query.parameters import parse_list
-from tableapi.read import pipeline
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller, ReadContext
 from workspace.forms.display import display_text
+from workspace.forms.parameters import read_list
 from workspace.models import RecentRecord
 
 from .columns import list_columns
 from .list_state import ListState
-from .rows import link_path, list_parameter, output_parameters
+from .rows import link_path, list_parameter
 
 MAX_ROWS = 5
 MAX_RECENT = 8
@@ -94,9 +93,8 @@ def _read_rows(context: ReadContext, table: Table, query: str, limit: int, param
     link = link_path(table, columns)
     columns = sorted(columns, key=lambda column: column.path != link)[:MAX_SHORT_COLUMNS]
     fields = ["sys_id", *(column.path for column in columns)]
-    raw = output_parameters(fields, sysparm_query=query, sysparm_limit=limit)
     zone, rows = context.caller.time_zone, {}
-    for record in pipeline.fetch_list(context, table.name, parse_list(raw)).records():
+    for record in read_list(context, table, fields, sysparm_query=query, sysparm_limit=limit).records():
         title, *details = [display_text(column.column, record.get(column.path), zone) for column in columns] or [""]
         if "sys_id" in record:
             sys_id = record["sys_id"]["value"]

@@ -1,5 +1,6 @@
 """Who sees what: which records another user can read, and which rules decide. Only for administrators."""
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
@@ -8,9 +9,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from accounts.models import User
 from system.admin import USER_VIEW
-from system.errors import AccessDenied, InvalidInput, InvalidParameter, NotFound, ServiceError
+from system.errors import AccessDenied, NotFound, ServiceError
 from system.models import UserViewUse
-from tableapi.catalogue.definitions import OPERATIONS, USER_TABLE, Column, Table
+from tableapi.access.decision_trace import Reason
+from tableapi.access.permissions import Basis
+from tableapi.catalogue.definitions import OPERATIONS, USER_TABLE, Column, Rule, Table
 from tableapi.preview.user_view import Cell, PreviewRecord, UserView, summary
 from tableapi.query.parameters import parse_text
 from tableapi.read.context import Caller, ReadContext
@@ -19,8 +22,7 @@ from workspace.forms.display import column_label, display_text
 from workspace.forms.parameters import parameters
 from workspace.lists import columns, rows
 from workspace.lists.list_state import ListState, parse_state
-from workspace.lists.query_description import filter_context
-from workspace.lists.reasons import ReasonList
+from workspace.lists.query_description import filter_context, rule_in_words
 from workspace.pages.base import WorkspacePage
 
 USER_COLUMN = Column("user", "reference", "", "user", label="User", reference=USER_TABLE)
@@ -55,10 +57,8 @@ class AccessPage(WorkspacePage):
             self.log_use(user, texts["table"], texts["record"])
             values |= self.read(texts["table"], filter_context, values["state"].query)
             preview = self.read(texts["table"], read_preview, user, values["state"], texts["record"])
-        except (InvalidInput, InvalidParameter, NotFound) as error:
-            return self.render("access", values, error)
         except ServiceError as error:
-            if error.status != 400:
+            if error.status not in (400, 404, 422):
                 raise
             return self.render("access", values, error)
         return self.render("access", values | preview)
@@ -82,6 +82,29 @@ class AccessPage(WorkspacePage):
         if user is None:
             raise NotFound("There is no such user.")
         return user
+
+
+@dataclass
+class ReasonList:
+    """The different reasons on the page in the words of the viewer, numbered so that cells can refer to them."""
+
+    viewer: ReadContext
+    table: Table
+    numbers: dict[Reason, int] = field(default_factory=dict)
+
+    def add(self, reason: Reason) -> dict[str, Any]:
+        """What a cell shows. A column without a rule follows the record, so it needs no number."""
+        number = 0 if reason.basis is Basis.RECORD else self.numbers.setdefault(reason, len(self.numbers) + 1)
+        return {"reason": reason, "number": number}
+
+    def texts(self) -> list[dict[str, Any]]:
+        return [
+            {"is_allowed": reason.is_allowed, "basis": reason.basis, "rules": list(map(self._in_words, reason.rules))}
+            for reason in self.numbers
+        ]
+
+    def _in_words(self, rule: Rule) -> dict[str, str]:
+        return rule_in_words(self.viewer, self.table, rule)
 
 
 def read_preview(context: ReadContext, table: Table, user: User, state: ListState, record: str) -> dict[str, Any]:

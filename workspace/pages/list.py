@@ -7,12 +7,11 @@ from django.shortcuts import redirect, render
 
 from system.errors import InvalidParameter, ServiceError
 from system.http.error_responses import to_service_error
-from tableapi.catalogue.definitions import Table
 from tableapi.query.parameters import parse_text
 from tableapi.read import export
-from tableapi.read.context import ReadContext
 from tableapi.read.xlsx_writer import XLSX
-from workspace.lists import list_contents, rows
+from workspace.forms.parameters import output_parameters
+from workspace.lists import list_contents
 from workspace.lists.list_state import ListState, parse_state
 from workspace.pages.base import WorkspacePage
 
@@ -58,9 +57,9 @@ class ExportView(WorkspacePage):
         try:
             if (extension := request.GET.get("format", "")) not in EXPORT_FORMATS:
                 raise InvalidParameter(f"format must be one of {', '.join(EXPORT_FORMATS)}.", field="format")
-            labels = self.read(table, read_labels, state)
+            labels = {column.path: column.label for column in self.read(table, list_contents.columns_of, state)}
             keep = parse_text(request.GET, "sysparm_keep_formulas")
-            raw = rows.output_parameters(
+            raw = output_parameters(
                 labels, sysparm_query=state.query, sysparm_display_value=1, sysparm_keep_formulas=keep
             )
             response = export.export(self.caller, table, raw, EXPORT_FORMATS[extension], labels)
@@ -72,8 +71,3 @@ class ExportView(WorkspacePage):
             return redirect(state.url)
         response["Content-Disposition"] = f'attachment; filename="{table}.{extension}"'
         return response
-
-
-def read_labels(context: ReadContext, table: Table, state: ListState) -> dict[str, str]:
-    """The paths of the columns with their labels."""
-    return {column.path: column.label for column in list_contents.columns_of(context, table, state)}

@@ -22,6 +22,7 @@ from tableapi.write.write_request import WriteInput, WriteRequest, write
 from workspace.forms import controls
 from workspace.forms.display import display_text
 from workspace.forms.options import labels_of
+from workspace.forms.parameters import output_parameters
 from workspace.lists import columns, rows
 from workspace.lists.list_state import ListState, parse_state
 from workspace.pages.base import TablePage
@@ -69,7 +70,7 @@ class CellView(TablePage):
 
     def read_record(self, sys_id: str) -> tuple[dict[str, Any], str]:
         """The record with this column, and its version as text; empty if the caller cannot read it."""
-        output = parse_output(rows.output_parameters([self.cell.path, "sys_id", OWN_TABLE_COLUMN]))
+        output = parse_output(output_parameters([self.cell.path, "sys_id", OWN_TABLE_COLUMN]))
         result = pipeline.fetch_record(self.read_context, self.table, sys_id, output)
         return json.loads(result.body), "" if result.version is None else str(result.version)
 
