@@ -10,6 +10,7 @@ from collections_app.pages import (
     metadata_page,
     search_pages,
     settings_pages,
+    uploads,
     views,
 )
 
@@ -47,6 +48,9 @@ urlpatterns = [
     path(f"{PAGE}reembed/", settings_pages.ReembedView.as_view(), name="collection-reembed-page"),
     path(f"{PAGE}delete/", views.DeleteCollection.as_view(), name="collection-delete"),
     path(f"{PAGE}documents/", views.DocumentsPage.as_view(), name="documents-page"),
+    path(f"{PAGE}documents/upload/", uploads.UploadView.as_view(), name="documents-upload"),
+    path(f"{DOCUMENT_PAGE}replace/", uploads.UploadView.as_view(), name="document-replace"),
+    path(f"{DOCUMENT_PAGE}pdf/", document_page.PdfFile.as_view(), name="document-pdf"),
     path(f"{DOCUMENT_PAGE}metadata/", metadata_page.MetadataPage.as_view(), name="document-metadata"),
     path(f"{DOCUMENT_PAGE}<int:generation>/passages/<int:number>/", document_page.FormerPassagePage.as_view()),
 ]

@@ -43,6 +43,7 @@ PASSAGE_RESPONSES = {200: OpenApiResponse(serializers.PassageSerializer(many=Tru
 
 @extend_schema(tags=["Document collections"])
 class CollectionEndpoint(JsonView):
+    http_method_names = ["get", "head", "post", "delete"]
     parameter_names: ClassVar[tuple[str, ...]] = ()
 
     def read_parameters(self, request: Request) -> RequestParameters:
@@ -55,7 +56,6 @@ class LoadDocument(CollectionEndpoint):
     You can send each parameter in the query string or in the form.
     """
 
-    http_method_names = ["post"]
     body_limit = settings.COLLECTIONS["file_limit"] + uploads.FORM_OVERHEAD_BYTES
 
     @describe(
@@ -70,7 +70,7 @@ class LoadDocument(CollectionEndpoint):
             caller = access.caller(request)
             access.find_load_target(caller, name)  # raises permission errors before the file is read
             load_request = load_requests.from_upload(upload, options)
-            return responses.load_response(request, loading.load_by_name(caller, name, load_request))
+            return responses.load_response(request, loading.load_document(caller, name, **load_request))
 
 
 class LoadText(CollectionEndpoint):
@@ -79,7 +79,6 @@ class LoadText(CollectionEndpoint):
     You can send each parameter in the query string or in a JSON body.
     """
 
-    http_method_names = ["post"]
     body_limit = parameters.ESCAPE_FACTOR * settings.COLLECTIONS["text_limit"] + parameters.ENVELOPE_BYTES
     parameter_names = (*load_requests.PARAMETER_NAMES, "text")
 
@@ -91,13 +90,12 @@ class LoadText(CollectionEndpoint):
         values = self.read_parameters(request)
         load_request = load_requests.from_text(values)
         name = values.require("collection_name", parameters.read_nonempty_text)
-        return responses.load_response(request, loading.load_by_name(access.caller(request), name, load_request))
+        return responses.load_response(request, loading.load_document(access.caller(request), name, **load_request))
 
 
 class RelevantDocuments(CollectionEndpoint):
     """You can send each parameter in the query string or in a JSON body."""
 
-    http_method_names = ["get", "head", "post"]
     reads_by_post = True
     parameter_names = serializers.SearchParameters.names()
 
@@ -133,7 +131,6 @@ def build_search_request(values: RequestParameters) -> SearchRequest:
 class ContentByTag(CollectionEndpoint):
     """You can send each parameter in the query string or in a JSON body."""
 
-    http_method_names = ["get", "head", "post"]
     reads_by_post = True
     parameter_names = serializers.ContentByTagParameters.names()
 
@@ -166,7 +163,6 @@ class ContentByTag(CollectionEndpoint):
 
 
 class DocumentNames(CollectionEndpoint):
-    http_method_names = ["get", "head"]
     parameter_names = OneCollectionParameters.names()
 
     @describe(
@@ -181,8 +177,6 @@ class DocumentNames(CollectionEndpoint):
 
 
 class CollectionList(CollectionEndpoint):
-    http_method_names = ["get", "head"]
-
     @describe(
         "list_the_collections", "List the collections", {200: serializers.CollectionSerializer(many=True)}, *READ_ERRORS
     )
@@ -194,7 +188,6 @@ class CollectionList(CollectionEndpoint):
 class DeleteDocument(CollectionEndpoint):
     """You can send each parameter in the query string or in a JSON body."""
 
-    http_method_names = ["delete"]
     parameter_names = serializers.DeleteDocumentParameters.names()
 
     @describe(
@@ -217,7 +210,6 @@ class DeleteDocument(CollectionEndpoint):
 class DeleteCollection(CollectionEndpoint):
     """You can send each parameter in the query string or in a JSON body."""
 
-    http_method_names = ["delete"]
     parameter_names = OneCollectionParameters.names()
 
     @describe(

@@ -1,4 +1,4 @@
-"""Reads the parameters of a load request, and recognizes the format of an uploaded file."""
+"""Reads load requests, as arguments of `loading.load_document`, and recognizes the format of an uploaded file."""
 
 from typing import Any
 
@@ -8,7 +8,6 @@ from collections_app import extract
 from collections_app.http import parameters
 from collections_app.http.parameters import RequestParameters
 from collections_app.http.serializers import LoadParameters, OneCollectionParameters
-from collections_app.ingest.loading import LoadRequest
 from system.errors import UnsupportedMediaType
 from system.http.uploads import FILE_FIELD, Upload
 
@@ -16,19 +15,18 @@ OPTION_NAMES = LoadParameters.names()
 PARAMETER_NAMES = (*OneCollectionParameters.names(), *OPTION_NAMES)
 
 
-def from_upload(upload: Upload, options: dict[str, Any]) -> LoadRequest:
+def from_upload(upload: Upload, options: dict[str, Any]) -> dict[str, Any]:
     try:
         format = extract.recognize_format(upload.content(), upload.filename, upload.declared_type)
     except UnsupportedMediaType as error:
         error.field = FILE_FIELD
         raise
-    return LoadRequest(data=upload.parts(), size=upload.size, filename=upload.filename, format=format, **options)
+    return {"data": upload.parts(), "size": upload.size, "filename": upload.filename, "format": format, **options}
 
 
-def from_text(values: RequestParameters) -> LoadRequest:
-    text = values.require("text", parameters.long_text_reader(settings.COLLECTIONS["text_limit"]))
-    data = text.encode()
-    return LoadRequest(data=data, size=len(data), filename="", format="text", **read_options(values))
+def from_text(values: RequestParameters) -> dict[str, Any]:
+    data = values.require("text", parameters.long_text_reader(settings.COLLECTIONS["text_limit"])).encode()
+    return {"data": data, "size": len(data), "filename": "", "format": "text", **read_options(values)}
 
 
 def read_options(values: RequestParameters) -> dict[str, Any]:

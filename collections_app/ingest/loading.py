@@ -1,8 +1,7 @@
 """Handles a load request: checks permissions, stores the document, and processes it if there is time."""
 
 import threading
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -22,28 +21,23 @@ QUEUE_RETRY_AFTER_S = 10
 LOAD_SLOTS = threading.BoundedSemaphore(2)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadRequest:
-    data: bytes | Iterable[bytes]
-    size: int
-    filename: str
-    format: str
-    metadata: dict[str, Any]
-    doc_id: str | None
-    on_duplicate: str
-    wants_to_wait: bool
+def load_document(
+    user: User, target: Collection | str, *, size: int, wants_to_wait: bool, **content: Any
+) -> StoreResult:
+    """Stores a document durably in a collection, or in the one with this name, which is created if it does not exist.
 
-
-def load_by_name(user: User, name: str, request: LoadRequest) -> StoreResult:
-    """Like `load_document`, but creates the collection if it does not exist."""
+    Processes it too, unless it is long, no slot is free or the caller does not wait. `content` is for `store_document`.
+    """
     _check_queue_length(user)
-    return _store_and_process(user, access.open_or_create_collection(user, name), request)
-
-
-def load_document(user: User, collection: Collection, request: LoadRequest) -> StoreResult:
-    """Stores a document durably. Processes it too, unless it is long, no slot is free or the caller does not wait."""
-    _check_queue_length(user)
-    return _store_and_process(user, collection, request)
+    collection = access.open_or_create_collection(user, target) if isinstance(target, str) else target
+    is_short = size <= settings.COLLECTIONS["wait_limit"]
+    has_slot = wants_to_wait and is_short and LOAD_SLOTS.acquire(blocking=False)
+    try:
+        result = storage.store_document(collection=collection, user_id=user.pk, takes_lease=has_slot, **content)
+        return replace(result, version=worker.process_in_request(result))
+    finally:
+        if has_slot:
+            LOAD_SLOTS.release()
 
 
 def reprocess(user: User, document: Document) -> StoreResult:
@@ -61,24 +55,3 @@ def _check_queue_length(user: User) -> None:
             code="too_many_waiting",
             retry_after_s=QUEUE_RETRY_AFTER_S,
         )
-
-
-def _store_and_process(user: User, collection: Collection, request: LoadRequest) -> StoreResult:
-    is_short = request.size <= settings.COLLECTIONS["wait_limit"]
-    has_slot = request.wants_to_wait and is_short and LOAD_SLOTS.acquire(blocking=False)
-    try:
-        result = storage.store_document(
-            collection=collection,
-            data=request.data,
-            filename=request.filename,
-            format=request.format,
-            metadata=request.metadata,
-            doc_id=request.doc_id,
-            on_duplicate=request.on_duplicate,
-            user_id=user.pk,
-            takes_lease=has_slot,
-        )
-        return replace(result, version=worker.process_in_request(result))
-    finally:
-        if has_slot:
-            LOAD_SLOTS.release()

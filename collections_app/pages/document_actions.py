@@ -29,7 +29,7 @@ MAX_DOCUMENTS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentAction:
-    """A change to one document or to all listed documents. A `question` must be confirmed first."""
+    """A change to one document, or to all listed or selected ones. A `question` must be confirmed first."""
 
     verb: str
     apply: Callable[[User, Document], object]
@@ -94,12 +94,16 @@ class SingleDocumentAction(DocumentActionView):
 class BulkAction(DocumentActionView):
     def post(self, request: HttpRequest, sys_id: str, action: DocumentAction) -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "write")
+        is_selection = "selection" in request.POST
         matching_documents = DocumentFilter(request.GET).filter_documents(collection)
+        if is_selection:
+            matching_documents = matching_documents.filter(pk__in=request.POST.getlist("document"))
         if action.state is not None:
             matching_documents = matching_documents.filter(newest__state=action.state)
         documents = list(matching_documents[: MAX_DOCUMENTS + 1])
         if not documents:
-            return self.respond(collection, "", ["No documents match."])
+            problem = "Select at least one document." if is_selection else "No documents match."
+            return self.respond(collection, "", [problem])
         selected_documents = documents[:MAX_DOCUMENTS]
         if "confirmed" not in request.POST:
             question = f"{action.verb} {_count_text(len(selected_documents))}? {action.bulk_hint}"

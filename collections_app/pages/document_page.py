@@ -5,13 +5,15 @@ from typing import Any
 from django.db.models.functions import Substr
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 
 from collections_app import access
+from collections_app.http.api.documents import PDF_TYPE, file_response
 from collections_app.models import Chunk, Document, ExtractedText, Version
 from collections_app.models.documents import searched_document_ids
 from collections_app.pages import presenters
 from collections_app.pages.passage_html import PassageRenderer
-from collections_app.pages.views import CollectionPage, open_document
+from collections_app.pages.views import CollectionPage, open_document, upload_context
 
 PASSAGES_PER_PAGE = 20
 CHANGED_NOTE = "This document has changed since the link was created. The passage may have moved."
@@ -28,6 +30,7 @@ class DocumentPage(CollectionPage):
         context = self.tab_context(collection, "documents") | {
             "row": presenters.document_context(opened_document, bool(searched_document_ids([opened_document]))),
             "metadata": presenters.metadata_values(opened_document.displayed_version().metadata),
+            **upload_context(),
             **(self._preview(opened_document, version) if version else {}),
         }
         return render(request, "collections/document.html", context)
@@ -46,11 +49,23 @@ class DocumentPage(CollectionPage):
             "note": note,
             "page": page,
             "page_count": page_count,
+            "pdf_url": reverse("document-pdf", args=[document.collection_id, document.pk]) if is_pdf(version) else "",
         }
 
     def _number(self, name: str) -> int | None:
         text = self.request.GET.get(name, "")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 and int(text) else None
+
+
+class PdfFile(CollectionPage):
+    """`/collections/{sys_id}/documents/{document}/pdf/`: the file with the searched text, for the browser's viewer."""
+
+    def get(self, request: HttpRequest, sys_id: str, document: str) -> HttpResponse:
+        opened_document = open_document(access.open_collection_by_id(self.user(), sys_id, "read"), document)
+        version = Version.objects.filter(document=opened_document, is_searched=True).first()
+        if version is None or not is_pdf(version):
+            return redirect("document-page", sys_id, document)
+        return file_response(request, version, PDF_TYPE, version.filename or f"{document}.pdf")
 
 
 class FormerPassagePage(CollectionPage):
@@ -59,6 +74,10 @@ class FormerPassagePage(CollectionPage):
     def get(self, request: HttpRequest, sys_id: str, document: str, generation: int, number: int) -> HttpResponse:
         open_document(access.open_collection_by_id(self.user(), sys_id, "read"), document)
         return redirect(presenters.passage_url(sys_id, document, generation, number), permanent=True)
+
+
+def is_pdf(version: Version) -> bool:
+    return version.format == "pdf"
 
 
 def read_passages(document: Document, version: Version, first: int, cited_number: int | None) -> list[dict[str, Any]]:
@@ -85,6 +104,7 @@ def read_passages(document: Document, version: Version, first: int, cited_number
 def _passage(document: Document, version: Version, chunk: Chunk, html: str) -> dict[str, Any]:
     return {
         "number": chunk.number + 1,
+        "page": chunk.page,
         "pages": presenters.page_range(chunk.page, chunk.page_end),
         "headings": " > ".join(chunk.heading_path),
         "url": presenters.passage_url(document.collection_id, document.pk, version.generation, chunk.number),

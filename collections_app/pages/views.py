@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
+from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.mixins import LoginRequiredMixin
@@ -19,10 +20,10 @@ from collections_app import access
 from collections_app.documents import counts, deletion
 from collections_app.extract.file_formats import EXTENSIONS, FORMAT_LABELS
 from collections_app.models import Collection, Document
-from collections_app.models.collections import normalize_name
+from collections_app.models.collections import MAX_NAME_LENGTH, normalize_name
 from collections_app.models.documents import VersionState, searched_document_ids
 from collections_app.pages import presenters
-from collections_app.pages.forms import NewCollectionForm
+from collections_app.pages.metadata_rows import rows_context
 from system.errors import NotFound, ServiceError
 
 PAGE_SIZE = 20
@@ -72,6 +73,12 @@ class NameFilter:
         return f"{query.urlencode()}&" if query else ""
 
 
+class NewCollectionForm(forms.Form):
+    name = forms.CharField(
+        max_length=MAX_NAME_LENGTH, help_text="You can choose the readers and writers later, under Access."
+    )
+
+
 class CollectionListPage(CollectionPage):
     """`/collections/`: the collections that the user can read, and a form to create one."""
 
@@ -116,11 +123,9 @@ class DocumentsPage(CollectionPage):
             return self.show_documents(collection)
         context = self._documents_context(collection) | {
             "states": [state.value for state in counts.STATE_ORDER],
-            "upload_url": reverse("collection-documents", args=[collection.pk]) + "?wait=false",
             "formats": FORMAT_LABELS,
-            "extensions": ",".join(f".{extension}" for extension in EXTENSIONS),
-            "file_limit": settings.COLLECTIONS["file_limit"],
-            "file_limit_text": presenters.size_text(settings.COLLECTIONS["file_limit"]),
+            **upload_context(),
+            **rows_context(),
         }
         return render(request, "collections/documents.html", context)
 
@@ -139,6 +144,14 @@ class DocumentsPage(CollectionPage):
             "counts": counts.count_by_collection([collection.pk])[collection.pk],
             "bulk_actions": BULK_ACTIONS,
         }
+
+
+def upload_context() -> dict[str, Any]:
+    return {
+        "extensions": ",".join(f".{extension}" for extension in EXTENSIONS),
+        "file_limit": settings.COLLECTIONS["file_limit"],
+        "file_limit_text": presenters.size_text(settings.COLLECTIONS["file_limit"]),
+    }
 
 
 class DocumentFilter(NameFilter):
@@ -160,8 +173,6 @@ class DocumentFilter(NameFilter):
 
 
 class DeleteCollection(CollectionPage):
-    http_method_names = ["post", "options"]
-
     def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "manage")
         if "confirmed" not in request.POST:
@@ -177,9 +188,15 @@ class DeleteCollection(CollectionPage):
 def confirmation_page(
     request: HttpRequest, question: str, collection: Collection, button: str = "Delete"
 ) -> HttpResponse:
-    """The confirmation page for browsers without scripts."""
-    back_url = reverse("documents-page", args=[collection.pk])
-    return render(request, "collections/confirm.html", {"question": question, "button": button, "back_url": back_url})
+    """Asks before the request is sent again, with the selected documents and with `confirmed`."""
+    context = {
+        "question": question,
+        "button": button,
+        "back_url": reverse("documents-page", args=[collection.pk]),
+        "is_selection": "selection" in request.POST,
+        "document_ids": request.POST.getlist("document"),
+    }
+    return render(request, "collections/confirm.html", context)
 
 
 def open_document(collection: Collection, sys_id: str) -> Document:

@@ -64,7 +64,7 @@ class Upload:
 
 
 @contextmanager
-def receive_upload(request: HttpRequest, max_bytes: int) -> Iterator[Upload]:
+def receive_upload(request: HttpRequest, max_bytes: int, max_fields: int = MAX_FIELDS) -> Iterator[Upload]:
     """The upload of a request; its content is deleted at the end of the `with` block."""
     if request.content_type != "multipart/form-data":
         raise UnsupportedMediaType(
@@ -72,7 +72,7 @@ def receive_upload(request: HttpRequest, max_bytes: int) -> Iterator[Upload]:
         )
     handler = OneFileHandler(request, max_bytes)
     try:
-        yield _read_upload(request, handler)
+        yield _read_upload(request, handler, max_fields)
     finally:
         handler.close()
 
@@ -101,7 +101,7 @@ def check_not_empty(size: int) -> None:
         raise BadRequest("The file is empty.", code="empty_file", field=FILE_FIELD)
 
 
-def _read_upload(request: HttpRequest, handler: "OneFileHandler") -> Upload:
+def _read_upload(request: HttpRequest, handler: "OneFileHandler", max_fields: int) -> Upload:
     body: Any = CompleteBody(request)
     try:
         fields, _ = MultiPartParser(request.META, body, [handler], "utf-8").parse()
@@ -118,13 +118,13 @@ def _read_upload(request: HttpRequest, handler: "OneFileHandler") -> Upload:
         size=handler.size,
         filename=handler.file_name or "",
         declared_type=handler.content_type or "",
-        fields=check_fields(fields),
+        fields=check_fields(fields, max_fields),
     )
 
 
-def check_fields(fields: Any) -> dict[str, tuple[str, ...]]:
-    if sum(len(values) for _, values in fields.lists()) > MAX_FIELDS:
-        raise InvalidForm(f"A form must not have more than {MAX_FIELDS} fields in addition to the file.")
+def check_fields(fields: Any, max_fields: int) -> dict[str, tuple[str, ...]]:
+    if sum(len(values) for _, values in fields.lists()) > max_fields:
+        raise InvalidForm(f"A form must not have more than {max_fields} fields in addition to the file.")
     for name, values in fields.lists():
         if any(len(value.encode()) > MAX_FIELD_LENGTH for value in values):
             raise TooLarge(f"A form field must not exceed {MAX_FIELD_LENGTH:,} bytes.", field=name[:80])

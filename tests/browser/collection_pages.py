@@ -37,6 +37,14 @@ def upload_files(page: Page, *files: Any) -> Any:
     return rows
 
 
+def fill_metadata(page: Page, row: int, name: str, value: str, value_type: str = "Text") -> None:
+    """Fills a row of the metadata for uploads, which must be open."""
+    fields = page.get_by_role("group", name=f"Field {row}")
+    fields.get_by_label("Name").fill(name)
+    fields.get_by_label("Type").select_option(label=value_type)
+    fields.get_by_label("Value").fill(value)
+
+
 def search(page: Page, query: str) -> None:
     """Searches the collection whose documents the page shows."""
     page.get_by_role("link", name="Search", exact=True).click()

@@ -8,6 +8,7 @@ from tests.browser.collection_pages import (
     create_collection,
     documents_section,
     file_payload,
+    fill_metadata,
     open_documents,
     search,
     wait_until_ready,
@@ -112,9 +113,8 @@ def test_show_more_leads_to_the_first_new_passage(desktop_visitor: Visitor):
     desktop_visitor.sign_in("carl")
     create_collection(desktop_visitor.page)
     page = desktop_visitor.page
-    metadata = '{"type": "note"}'
     page.get_by_text("Metadata for new uploads").click()
-    page.get_by_label("JSON object, stored with each file").fill(metadata)
+    fill_metadata(page, 1, "type", "note")
     notes = [file_payload(f"note {number}.txt", f"Note {number} about the mailbox".encode()) for number in range(8)]
     page.set_input_files("#files", notes)
     wait_until_ready(page, 8)
@@ -222,7 +222,7 @@ def test_ended_session_redirects_to_the_sign_in_page(desktop_visitor: Visitor):
     collection_url = create_collection(desktop_visitor.page)
     page = desktop_visitor.page
     desktop_visitor.context.clear_cookies()
-    page.get_by_label("Name", exact=True).fill("x")  # which refreshes the list of documents
+    page.locator("#name").fill("x")  # which refreshes the list of documents
     page.wait_for_url("**/login/?next=/collections/**")
     page.get_by_label("Login").fill("carl")
     page.get_by_label("Password").fill(PASSWORD)

@@ -8,6 +8,7 @@ from tests.browser.collection_pages import (
     create_collection,
     documents_section,
     file_payload,
+    fill_metadata,
     open_documents,
     search,
     wait_until_ready,
@@ -19,9 +20,9 @@ pytestmark = pytest.mark.browser
 GUIDE = b"# Toner\n\nThe **red** toner.\n\n| Room | Badge |\n|---|---|\n| 1 | blue |\n"
 
 
-def upload_with_metadata(page: Page, metadata: str, *files: object) -> None:
+def upload_with_type(page: Page, metadata_type: str, *files: object) -> None:
     page.get_by_text("Metadata for new uploads").click()
-    page.get_by_label("JSON object, stored with each file").fill(metadata)
+    fill_metadata(page, 1, "type", metadata_type)
     page.set_input_files("#files", list(files))  # type: ignore[arg-type]
     wait_until_ready(page, len(files))
 
@@ -33,7 +34,7 @@ def check_page(visitor: Visitor) -> None:
 
 def test_result_leads_to_the_highlighted_passage(collection_visitor: Visitor):
     page = collection_visitor.page
-    upload_with_metadata(page, '{"type": "manual"}', file_payload("guide.md", GUIDE))
+    upload_with_type(page, "manual", file_payload("guide.md", GUIDE))
     check_page(collection_visitor)
     search(page, "red toner")
     expect(page.locator(".hits strong mark")).to_have_text("red")
@@ -47,7 +48,7 @@ def test_result_leads_to_the_highlighted_passage(collection_visitor: Visitor):
 
 def test_filter_offers_fields_and_values(collection_visitor: Visitor):
     page = collection_visitor.page
-    upload_with_metadata(page, '{"type": "manual"}', file_payload("guide.md", GUIDE))
+    upload_with_type(page, "manual", file_payload("guide.md", GUIDE))
     page.get_by_role("link", name="Search", exact=True).click()
     page.get_by_label("What are you looking for?").fill("toner")
     page.get_by_text("Filter and search mode").click()
@@ -80,7 +81,7 @@ def test_manager_changes_access_and_settings(collection_visitor: Visitor):
 
 def test_metadata_is_edited_as_fields(collection_visitor: Visitor):
     page = collection_visitor.page
-    upload_with_metadata(page, '{"type": "manual"}', file_payload("guide.md", GUIDE))
+    upload_with_type(page, "manual", file_payload("guide.md", GUIDE))
     page.get_by_role("link", name="Metadata of guide.md").click()
     page.get_by_role("button", name="Add field").click()
     row = page.get_by_role("group", name="Field 4")
@@ -95,9 +96,9 @@ def test_metadata_is_edited_as_fields(collection_visitor: Visitor):
 def test_file_of_any_name_replaces_a_document(desktop_visitor: Visitor):
     page = desktop_visitor.sign_in("carl").page
     create_collection(page)
-    upload_with_metadata(page, '{"type": "manual"}', file_payload("guide.md", GUIDE))
+    upload_with_type(page, "manual", file_payload("guide.md", GUIDE))
     with page.expect_file_chooser() as chooser:
-        page.get_by_role("button", name="Replace guide.md").click()
+        page.get_by_role("link", name="Replace guide.md").click()
     chooser.value.set_files(file_payload("guide 2.md", b"# Second edition"))
     expect(documents_section(page)).to_contain_text("guide 2.md")
     wait_until_ready(page)
@@ -108,7 +109,7 @@ def test_file_of_any_name_replaces_a_document(desktop_visitor: Visitor):
 def test_several_collections_are_searched(collection_visitor: Visitor):
     page = collection_visitor.page
     name = page.get_by_role("heading", level=1).inner_text()
-    upload_with_metadata(page, "{}", file_payload("guide.md", b"The zebra crossing of " + name.encode()))
+    upload_with_type(page, "note", file_payload("guide.md", b"The zebra crossing of " + name.encode()))
     page.goto("/collections/")
     page.get_by_label("Search all collections").fill("zebra crossing")
     page.get_by_role("search", name="All collections").get_by_role("button").click()

@@ -10,6 +10,7 @@ from tests.browser.collection_pages import (
     create_collection,
     documents_section,
     file_payload,
+    fill_metadata,
     open_documents,
     search,
     upload_files,
@@ -41,10 +42,10 @@ def test_files_can_be_dropped(desktop_visitor: Visitor):
 def test_failed_upload_shows_the_reason(collection_visitor: Visitor):
     page = collection_visitor.page
     page.get_by_text("Metadata for new uploads").click()
-    page.get_by_label("JSON object, stored with each file").fill('{"priority": "high"}')
+    fill_metadata(page, 1, "priority", "high")
     page.set_input_files("#files", file_payload("a.txt", b"Text"))
     expect(page.locator("#uploads li").last).to_contain_text("priority")
-    page.get_by_label("JSON object, stored with each file").fill("")
+    fill_metadata(page, 1, "", "")
     page.set_input_files("#files", file_payload("program.exe", b"MZ\x00\x00\x00"))
     expect(page.locator("#uploads li .error-text")).to_have_count(2)
     page.evaluate("document.getElementById('upload').dataset.limitBytes = 3")
@@ -56,9 +57,8 @@ def test_failed_upload_shows_the_reason(collection_visitor: Visitor):
 def test_retry_sends_the_current_metadata(collection_visitor: Visitor):
     page = collection_visitor.page
     upload_rows = page.locator("#uploads li")
-    metadata_field = page.get_by_label("JSON object, stored with each file")
     page.get_by_text("Metadata for new uploads").click()
-    metadata_field.fill('{"type": ')
+    fill_metadata(page, 1, "weight", "heavy", "Number")
     page.set_input_files("#files", [file_payload(f"{name}.txt", name.encode()) for name in ("a", "b", "c")])
     expect(upload_rows.locator(".error-text")).to_have_count(3)
     expect(upload_rows.first).to_contain_text("Change the metadata above and try again.")
@@ -67,7 +67,7 @@ def test_retry_sends_the_current_metadata(collection_visitor: Visitor):
     page.get_by_role("button", name="Retry a.txt").press("Enter")
     expect(upload_rows.first).to_be_focused()  # the button is gone
     expect(upload_rows.locator(".error-text")).to_have_count(3)  # the metadata is still invalid
-    metadata_field.fill('{"type": "note"}')
+    fill_metadata(page, 1, "type", "note")
     page.get_by_role("button", name="Retry a.txt").press("Enter")
     wait_until_ready(page)
     expect(documents_section(page)).to_contain_text("type: note")
@@ -124,10 +124,10 @@ def test_changed_file_replaces_the_document(collection_visitor: Visitor):
     page = collection_visitor.page
     metadata_summary = page.locator("#upload").get_by_text("Metadata for new uploads")
     metadata_summary.click()
-    page.get_by_label("JSON object, stored with each file").fill('{"type": "manual"}')
+    fill_metadata(page, 1, "type", "manual")
     upload_files(page, file_payload("b.md", b"The old lamp"), file_payload("ab.md", b"Another lamp"))
     wait_until_ready(page, 2)
-    page.get_by_label("JSON object, stored with each file").fill("")
+    fill_metadata(page, 1, "", "")
     page.get_by_label(REPLACE_LABEL).press("Space")
     upload_files(page, file_payload("b.md", b"The new lantern"), file_payload("c.md", b"First of its name"))
     wait_until_ready(page, 3)

@@ -580,6 +580,31 @@ class TestAllDocuments:
         messages = [str(message) for message in response.context["messages"]]
         assert len(messages) == MAX_NAMES_SHOWN + 1 and messages[-1] == "… and 10 more"
 
+    def test_selected_documents_are_deleted_after_a_confirmation_with_their_number(self, as_carl: Client):
+        collection = library.make_library_collection()
+        documents = [library.add_document(collection, text, filename=f"{text}.md") for text in ("a", "b", "c")]
+        other_document = library.add_document(library.make_library_collection("Other"))
+        path = all_documents_path(collection, "delete")
+        form = {"selection": "yes", "document": [documents[0].pk, documents[2].pk, other_document.pk, "x"]}
+        page = page_html(as_carl.post(path, form))
+        assert (
+            "Delete 2 documents? This cannot be undone." in page
+            and Document.objects.filter(deleted_at=None).count() == 4
+        )
+        assert all(f'name="document" value="{pk}"' in page for pk in (documents[0].pk, documents[2].pk))
+        assert 'name="selection"' in page
+        assert "2 documents deleted." in page_html(as_carl.post(path, {**form, **self.CONFIRMED}, follow=True))
+        remaining = Document.objects.filter(deleted_at=None).values_list("pk", flat=True)
+        assert set(remaining) == {documents[1].pk, other_document.pk}
+
+    def test_empty_selection_deletes_nothing(self, as_carl: Client):
+        collection = library.make_library_collection()
+        library.add_document(collection)
+        path = all_documents_path(collection, "delete")
+        for form in ({"selection": "yes"}, {"selection": "yes", **self.CONFIRMED}):
+            assert "Select at least one document." in page_html(as_carl.post(path, form, follow=True))
+        assert Document.objects.filter(deleted_at=None).count() == 1
+
     def test_request_changes_a_limited_number_of_documents(self, as_carl: Client, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(document_actions, "MAX_DOCUMENTS", 2)
         collection = library.make_library_collection()

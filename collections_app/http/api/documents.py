@@ -8,7 +8,7 @@ import django_filters
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.http import content_disposition_header
 from drf_spectacular.types import OpenApiTypes
@@ -30,6 +30,7 @@ from system.http import django_request, uploads
 from system.openapi import describe
 
 NO_DOCUMENT_MESSAGE = "The document does not exist."
+PDF_TYPE = "application/pdf"
 
 
 class DocumentFilters(django_filters.FilterSet):  # type: ignore[misc]  # has no types
@@ -89,7 +90,7 @@ class DocumentList(base.ManagementView, GenericAPIView[Document]):
         with uploads.receive_upload(django_request(request), settings.COLLECTIONS["file_limit"]) as upload:
             values = parameters.parse_form(request, upload, load_requests.OPTION_NAMES)
             load_request = load_requests.from_upload(upload, load_requests.read_options(values))
-            return responses.load_response(request, loading.load_document(self.caller(), collection, load_request))
+            return responses.load_response(request, loading.load_document(self.caller(), collection, **load_request))
 
 
 class DocumentDetail(base.ManagementView):
@@ -140,18 +141,8 @@ class DocumentContent(base.ManagementView):
     )
     def get(self, request: Request, sys_id: str, document: str) -> HttpResponse:
         version = find_document(self.open_collection(sys_id, "read"), document).displayed_version()
-        # Not streamed: the web server sends a complete response without a thread, but each slow client of a stream
-        # would occupy one of the four threads of a process.
-        content = b"" if request.method == "HEAD" else storage.read_content(version)
-        if request.method != "HEAD" and len(content) < version.size:
-            raise NotFound(NO_DOCUMENT_MESSAGE)
         # Never with the file's own media type: an uploaded file must not run as a page of this service.
-        response = HttpResponse(content, content_type="application/octet-stream")
-        disposition = content_disposition_header(as_attachment=True, filename=version.filename or f"{document}.txt")
-        response["Content-Length"] = str(version.size)
-        response["Content-Disposition"] = disposition or "attachment"
-        response["Content-Security-Policy"] = "default-src 'none'; sandbox"
-        return response
+        return file_response(request, version, "application/octet-stream", version.filename or f"{document}.txt")
 
 
 class ReprocessDocument(base.ManagementView):
@@ -180,6 +171,21 @@ class RetryDocument(base.ManagementView):
         collection = self.open_collection(sys_id, "write")
         worker.retry_document(find_document(collection, document))
         return status_response(collection, find_document(collection, document), status=202)
+
+
+def file_response(request: Request | HttpRequest, version: Version, media_type: str, filename: str) -> HttpResponse:
+    """Returns the original file, which the browser opens only if it is a PDF file."""
+    # Not streamed: the web server sends a complete response without a thread, but each slow client of a stream
+    # would occupy one of the four threads of a process.
+    content = b"" if request.method == "HEAD" else storage.read_content(version)
+    if request.method != "HEAD" and len(content) < version.size:
+        raise NotFound(NO_DOCUMENT_MESSAGE)
+    disposition = content_disposition_header(as_attachment=media_type != PDF_TYPE, filename=filename)
+    response = HttpResponse(content, content_type=media_type)
+    response["Content-Length"] = str(version.size)
+    response["Content-Disposition"] = disposition or "attachment"
+    response["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    return response
 
 
 def find_document(collection: Collection, sys_id: str) -> Document:

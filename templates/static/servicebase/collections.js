@@ -10,7 +10,6 @@
   const PERMANENT_ERROR_STATUSES = [413, 415]; // too large, or an unsupported type: a retry would fail again
   const EMPTY_FILE_CODE = "empty_file"; // a permanent error too
   const UPLOAD_FAILED_TEXT = "Upload failed. Try again. If the file has changed in the meantime, choose it again.";
-  const AMBIGUOUS_NAME_TEXT = "Several documents have this name. Delete all but the one that you want to replace, then try again.";
   const REMOVED_CHARACTERS = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]/gu; // the service stores names without them
 
   let uploadCount = 0; // since the page was opened
@@ -53,8 +52,8 @@
       }
     }
 
-    // With a `docId`, the file replaces that document, whatever their names.
-    add(files, docId = null) {
+    // With a `replaceUrl`, the file replaces that document, whatever their names.
+    add(files, replaceUrl = null) {
       // Only failed uploads stay in this list; the others are in the list of documents.
       for (const row of this.list.querySelectorAll(".is-done")) row.remove();
       for (const file of files) {
@@ -66,7 +65,7 @@
         removeButton.setAttribute("aria-label", `Remove ${file.name} from this list`);
         this.list.hidden = false;
         this.list.append(row);
-        const upload = { file, row, replacedId: docId, name: file.name.replace(REMOVED_CHARACTERS, "").trim().normalize("NFC") };
+        const upload = { file, row, replaceUrl, name: file.name.replace(REMOVED_CHARACTERS, "").trim().normalize("NFC") };
         retryButton.onclick = () => this.retry(upload);
         removeButton.onclick = () => this.remove(upload);
         this.enqueue(upload);
@@ -76,8 +75,8 @@
 
     enqueue(upload) {
       upload.row.querySelector("progress").value = 0;
-      upload.metadata = this.form.elements.metadata.value.trim();
-      upload.replaces = this.form.elements.replaces.checked;
+      upload.body = new FormData(this.form); // the metadata of this moment
+      upload.body.set("file", upload.file);
       this.pendingUploads.push(upload);
     }
 
@@ -97,15 +96,7 @@
     }
 
     findDocuments(upload) {
-      return findDocuments(this.form.action.split("?")[0], upload.name);
-    }
-
-    // The document to replace, whose metadata the upload keeps; null if the service did not return it.
-    async findReplaced(upload) {
-      const query = new URLSearchParams({ doc_id: upload.replacedId });
-      const response = await fetch(`${this.form.action.split("?")[0]}?${query}`).catch(() => null);
-      const documents = response?.ok ? await response.json() : [];
-      return documents.length ? documents : null;
+      return findDocuments(this.form.dataset.documentsUrl, upload.name);
     }
 
     async process(upload) {
@@ -115,42 +106,29 @@
         return;
       }
       this.showStatus(upload, "sending");
-      let documents = [];
-      if (upload.replacedId) documents = await this.findReplaced(upload);
-      else if (upload.replaces) documents = await this.findDocuments(upload);
-      if (documents === null) this.showFailure(upload, UPLOAD_FAILED_TEXT, true);
-      else if (documents.length > 1) this.showFailure(upload, AMBIGUOUS_NAME_TEXT, true);
-      else this.showResult(upload, await this.send(upload, documents[0]));
+      this.showResult(upload, await this.send(upload));
     }
 
-    // Sends the file. If it replaces a document and there is no new metadata, the document keeps its metadata.
-    send(upload, replacedDocument) {
+    send(upload) {
       const progressBar = upload.row.querySelector("progress");
       const request = new XMLHttpRequest();
-      request.open("POST", this.form.action);
-      request.setRequestHeader("X-CSRFToken", this.form.elements.csrfmiddlewaretoken.value);
+      request.open("POST", upload.replaceUrl ?? this.form.action);
+      request.setRequestHeader("Accept", "application/json");
       request.upload.addEventListener("progress", (event) => {
         progressBar.max = event.total || 1;
         progressBar.value = event.loaded;
         this.showStatus(upload, `${Math.floor((100 * event.loaded) / (event.total || 1))}% sent`);
       });
-      const body = new FormData();
-      const metadata = upload.metadata || (replacedDocument && JSON.stringify(replacedDocument.metadata));
-      if (metadata) body.append("metadata", metadata);
-      if (replacedDocument) {
-        body.append("doc_id", replacedDocument.doc_id);
-        body.append("on_duplicate", "replace");
-      }
-      body.append("file", upload.file);
       return new Promise((resolve) => {
         request.addEventListener("loadend", () => resolve(request));
-        request.send(body);
+        request.send(upload.body);
       });
     }
 
     showResult(upload, request) {
       const result = parseBody(request);
-      if (request.status >= 200 && request.status < 300) {
+      // Without an ID, the response is the sign-in page, because the session has ended.
+      if (request.status >= 200 && request.status < 300 && result.doc_id) {
         upload.docId = result.doc_id;
         this.showState(upload, result.duplicate ? "duplicate" : result.document_status);
         if (!result.duplicate) {
@@ -182,7 +160,7 @@
     // Returns whether nothing more will happen.
     async checkState(upload) {
       if (document.hidden) return false;
-      const url = `${this.form.action.split("?")[0]}?${new URLSearchParams({ doc_id: upload.docId })}`;
+      const url = `${this.form.dataset.documentsUrl}?${new URLSearchParams({ doc_id: upload.docId })}`;
       const response = upload.row.isConnected ? await fetch(url).catch(() => ({ status: 503 })) : { status: 404 };
       if (response.status === 429 || response.status >= 500) return false;
       const [found] = response.ok ? await response.json().catch(() => []) : [];
@@ -256,29 +234,28 @@
     }
   }
 
-  // The Replace button of each document in the list, which htmx refreshes.
+  // The Replace link of each document in the list lets its user choose the file immediately.
   function enableReplacing(queue) {
     const fileInput = document.createElement("input");
     fileInput.type = "file";
     fileInput.accept = queue.form.elements.file.accept;
-    let docId = null;
-    fileInput.addEventListener("change", () => queue.add(fileInput.files, docId));
+    let replaceUrl = null;
+    fileInput.addEventListener("change", () => queue.add(fileInput.files, replaceUrl));
     document.addEventListener("click", (event) => {
-      const button = event.target.closest(".replace-document");
-      if (!button) return;
-      docId = button.dataset.docId;
+      const link = event.target.closest(".replace-document");
+      if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      replaceUrl = link.dataset.url;
       fileInput.value = ""; // so that the same file can be chosen again
       fileInput.click();
     });
-    const showButtons = () => document.querySelectorAll(".replace-document").forEach((button) => (button.hidden = false));
-    showButtons();
-    document.addEventListener("htmx:afterSettle", showButtons);
   }
 
   function enableUploads(form) {
     const queue = new UploadQueue(form);
     const dropZone = form.querySelector(".drop-zone");
     const fileInput = form.querySelector("[type=file]");
+    fileInput.multiple = true; // a form without scripts sends one file
     fileInput.addEventListener("change", () => {
       queue.add(fileInput.files);
       fileInput.value = ""; // so that the same file can be chosen again
