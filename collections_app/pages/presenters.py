@@ -68,24 +68,22 @@ def hit_contexts(hits: Sequence[Hit]) -> tuple[list[dict[str, Any]], list[dict[s
     renderer, contexts = PassageRenderer(), ([], [])  # type: ignore[var-annotated]
     for rank, hit in enumerate(hits, start=1):
         is_weak = hit.score < hits[0].score * WEAK_SCORE_SHARE
-        contexts[is_weak].append(hit_context(hit, renderer) | {"rank": rank})
+        context = {
+            "rank": rank,
+            "collection_id": hit.collection_id,
+            "collection_name": hit.collection_name,
+            "document_id": hit.document_id,
+            "number": hit.chunk_index,
+            "url": passage_url(hit.collection_id, hit.document_id, hit.generation, hit.chunk_index),
+            "title": hit.filename or hit.doc_id,
+            "pages": page_range(hit.page, hit.page_end),
+            "headings": " > ".join(hit.heading_path),
+            "metadata": metadata_line(hit.metadata),
+            "score": f"{hit.score:.2f}",
+            "html": renderer.render(hit.page_content, hit.format, hit.highlights),
+        }
+        contexts[is_weak].append(context)
     return contexts
-
-
-def hit_context(hit: Hit, renderer: PassageRenderer) -> dict[str, Any]:
-    return {
-        "collection_id": hit.collection_id,
-        "collection_name": hit.collection_name,
-        "document_id": hit.document_id,
-        "number": hit.chunk_index,
-        "url": passage_url(hit.collection_id, hit.document_id, hit.generation, hit.chunk_index),
-        "title": hit.filename or hit.doc_id,
-        "pages": page_range(hit.page, hit.page_end),
-        "headings": " > ".join(hit.heading_path),
-        "metadata": metadata_line(hit.metadata),
-        "score": f"{hit.score:.2f}",
-        "html": renderer.render(hit.page_content, hit.format, hit.highlights),
-    }
 
 
 def passage_url(collection_id: str, document_id: str, generation: int, number: int) -> str:

@@ -1,5 +1,6 @@
 """The tabs on which managers of a collection change its permissions and settings."""
 
+from functools import partial
 from typing import Any, ClassVar
 
 from django import forms
@@ -8,10 +9,13 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
+from accounts.admin.roles import RoleMultipleChoiceField
+from accounts.models import Role
 from collections_app import access, embed
 from collections_app.documents import counts
+from collections_app.http.api.serializers import check_language
 from collections_app.models import Collection
-from collections_app.pages.forms import NAME_TAKEN, AccessForm, SettingsForm
+from collections_app.models.collections import InvalidName, check_visible_characters, normalize_name
 from collections_app.pages.views import CollectionPage, confirmation_page
 from collections_app.vectors import reembedding
 from system.errors import NotFound, ServiceError
@@ -21,10 +25,66 @@ LOST_ACCESS_WARNING = (
     "You can no longer change this collection because you are not one of its writers. "
     "An administrator can restore your access."
 )
+# PostgreSQL's text search configurations. `check_language` verifies that the server has the selected one.
+TEXT_CONFIGURATIONS = (
+    "simple arabic armenian basque catalan danish dutch english estonian finnish french german greek hindi hungarian "
+    "indonesian irish italian lithuanian nepali norwegian portuguese romanian russian serbian spanish swedish tamil "
+    "turkish yiddish"
+)
+LANGUAGE_HELP = "Language for keyword search in new and reprocessed documents. Leave empty to detect it per document."
+NAME_TAKEN = "A collection with this name already exists."
+
+
+class AccessForm(forms.ModelForm):  # type: ignore[type-arg]
+    role_field = partial(
+        RoleMultipleChoiceField, queryset=Role.objects.all(), required=False, widget=forms.CheckboxSelectMultiple
+    )
+    reader_roles = role_field(
+        label="Readers",
+        help_text="Roles that can search this collection, in addition to writers. Leave empty for writers only.",
+    )
+    writer_roles = role_field(
+        label="Writers", help_text="Roles that can add and delete documents. Leave empty for collection_admin only."
+    )
+
+    class Meta:
+        model = Collection
+        fields = ("reader_roles", "writer_roles")
+
+
+class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
+    class Meta:
+        model = Collection
+        fields = ("name", "text_configuration", "chunk_size", "chunk_overlap", "alpha")
+        labels = {"alpha": "Keyword weight"}
+        help_texts = {
+            "text_configuration": LANGUAGE_HELP,
+            "chunk_size": "Maximum number of characters per passage, for new and reprocessed documents.",
+            "chunk_overlap": "Number of characters repeated from the previous passage. At most half of the chunk size.",
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        configurations = dict.fromkeys((*TEXT_CONFIGURATIONS.split(), self.instance.text_configuration))
+        choices = [("", "Detect automatically"), *((name, name) for name in configurations if name)]
+        self.fields["text_configuration"].widget = forms.Select(choices=choices)
+
+    def clean_name(self) -> str:
+        try:
+            name = normalize_name(self.cleaned_data["name"])
+            if name != self.initial.get("name"):
+                check_visible_characters(name)
+        except InvalidName as error:
+            raise forms.ValidationError(error.message) from None
+        if Collection.objects.filter(name=name, deleted_at__isnull=True).exclude(pk=self.instance.pk).exists():
+            raise forms.ValidationError(NAME_TAKEN)
+        return name
+
+    def clean_text_configuration(self) -> str:
+        return check_language(self.cleaned_data["text_configuration"])
 
 
 class CollectionFormPage(CollectionPage):
-    http_method_names = ["get", "head", "post", "options"]
     tab: ClassVar[str]
     form_class: ClassVar[type[forms.ModelForm]]  # type: ignore[type-arg]
 
@@ -84,8 +144,6 @@ class SettingsPage(CollectionFormPage):
 
 
 class ReembedView(CollectionPage):
-    http_method_names = ["post", "options"]
-
     def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "manage")
         if "confirmed" not in request.POST:
