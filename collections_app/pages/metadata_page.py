@@ -40,17 +40,16 @@ class MetadataPage(CollectionPage):
             if not form_values["tag"]:
                 raise BadRequest("The form is incomplete. Reload the page and try again.")
             if content_etag(version) != form_values["tag"]:
-                raise PreconditionFailed
+                raise PreconditionFailed(STALE_MESSAGE)
 
         try:
             text = (form_values["text"].strip() or "{}") if is_json else rows_json(form_values["rows"])
             replace_metadata(opened_document, validation.parse_metadata(text), check)
-        except PreconditionFailed as error:
-            form_values["stored"] = metadata_json(find_document(collection, document))
-            return self._show(collection, opened_document, {**form_values, "errors": [STALE_MESSAGE]}, error.status)
-        except BadRequest as error:
-            errors = [problem.message for problem in (error, *error.other_errors)]
-            return self._show(collection, opened_document, {**form_values, "errors": errors}, error.status)
+        except (PreconditionFailed, BadRequest) as error:
+            if isinstance(error, PreconditionFailed):
+                form_values["stored"] = metadata_json(find_document(collection, document))
+            form_values["errors"] = [problem.message for problem in (error, *error.other_errors)]
+            return self._show(collection, opened_document, form_values, error.status)
         messages.success(request, f"Metadata of “{opened_document.page_title()}” saved.")
         return redirect(self._list_url(collection))
 

@@ -118,12 +118,8 @@ class CollectionFormPage(CollectionPage):
         return redirect(f"collection-{self.tab}-page", sys_id)
 
     def _show(self, collection: Collection, form: Any, version: int, status: int = 200) -> HttpResponse:
-        context = self.tab_context(collection, self.tab) | self.extra_context(collection)
-        context |= {"form": form, "version": version}
+        context = self.tab_context(collection, self.tab) | {"form": form, "version": version}
         return render(self.request, f"collections/{self.tab}.html", context, status=status)
-
-    def extra_context(self, collection: Collection) -> dict[str, Any]:
-        return {}
 
 
 class AccessPage(CollectionFormPage):
@@ -137,10 +133,10 @@ class SettingsPage(CollectionFormPage):
 
     tab, form_class = "settings", SettingsForm
 
-    def extra_context(self, collection: Collection) -> dict[str, Any]:
+    def tab_context(self, collection: Collection, tab: str) -> dict[str, Any]:
         may_reembed = collection.next_space is not None or not embed.is_default(collection.space)
         progress = reembedding.reembedding_progress(collection) if collection.next_space else None
-        return {"may_reembed": may_reembed, "progress": progress}
+        return super().tab_context(collection, tab) | {"may_reembed": may_reembed, "progress": progress}
 
 
 class ReembedView(CollectionPage):
