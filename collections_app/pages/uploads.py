@@ -76,5 +76,5 @@ def find_by_filename(collection: Collection, filename: str) -> Document | None:
     documents = Document.objects.filter(collection=collection, deleted_at__isnull=True, newest__filename__in=names)
     found = list(documents.select_related("newest").order_by("id")[:2]) if name else []
     if len(found) > 1:
-        raise Conflict(AMBIGUOUS_NAME, code="ambiguous_name", field=uploads.FILE_FIELD)
+        raise Conflict(AMBIGUOUS_NAME, field=uploads.FILE_FIELD)
     return found[0] if found else None

@@ -39,7 +39,7 @@ OTHER_CONSTANTS = {
     "collections_app.lexical.term_statistics.B",
     "collections_app.lexical.term_statistics.K1",
     "collections_app.metadata.fields.INTEGER_BOUND",
-    "collections_app.pages.metadata_page.EMPTY_ROWS",
+    "collections_app.pages.metadata_rows.EMPTY_ROWS",
     "collections_app.metadata.operators.ONE_SECOND",
     "collections_app.models.documents.LEXICAL_DIMENSIONS",
     "collections_app.vectors.reembedding.ADVISORY_LOCK_ID",
