@@ -15,10 +15,11 @@ from django.utils.html import format_html
 from django.utils.text import capfirst
 from unfold.admin import TabularInline
 from unfold.forms import AdminPasswordChangeForm, UserCreationForm
+from unfold.widgets import UnfoldAdminSelectWidget
 
 from accounts.admin.roles import LastAdminGuard
 from accounts.admin.user_sessions import SessionsOfUser
-from accounts.models import Company, Group, User, UserGroup, UserRole
+from accounts.models import Company, Group, User, UserGroup, UserRole, time_zones
 from system.admin_site.history_page import RelatedRecords
 from system.admin_site.name_lists import summarize_names
 from system.admin_site.site import HistoryAdmin, RecordAdmin
@@ -125,13 +126,21 @@ class PasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]
         return user
 
 
+class UserForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's form shows parts of the password hash
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "time_zone" in self.fields:  # not for users who may only view
+            choices = time_zones.choices(self.instance.time_zone)
+            self.fields["time_zone"].widget = UnfoldAdminSelectWidget(choices=choices)
+
+
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin, SessionsOfUser, LastAdminGuard):  # type: ignore[type-arg, misc]  # takes `change` by name only
     history_parts = (
         RelatedRecords(UserRole, "user", "Role", "role"),
         RelatedRecords(UserGroup, "user", "Group", "group"),
     )
-    form = forms.ModelForm  # Django's form shows parts of the password hash
+    form = UserForm
     add_form = NewUserForm
     change_password_form = PasswordForm
     list_display = ("login", "first_name", "last_name", "email", "active", "last_login")

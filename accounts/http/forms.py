@@ -1,6 +1,5 @@
 """The forms of the account pages."""
 
-from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -37,21 +36,7 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        names = dict.fromkeys((*time_zones.names(), self.instance.time_zone))
-        self.fields["time_zone"].widget = forms.Select(choices=_group_by_area(names))
-
-
-def _group_by_area(names: Iterable[str]) -> list[tuple[str, str | list[tuple[str, str]]]]:
-    """Choices of a select, with a group for each continent or ocean.
-
-    >>> _group_by_area(["UTC", "Asia/Hong_Kong", "Asia/Tokyo"])
-    [('UTC', 'UTC'), ('Asia', [('Asia/Hong_Kong', 'Hong Kong'), ('Asia/Tokyo', 'Tokyo')])]
-    """
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for name in names:
-        area, _, place = name.partition("/")
-        groups.setdefault(area, []).append((name, place.replace("_", " ")))
-    return [(area, places if places[0][1] else area) for area, places in groups.items()]
+        self.fields["time_zone"].widget = forms.Select(choices=time_zones.choices(self.instance.time_zone))
 
 
 class NotificationForm(forms.Form):

@@ -9,7 +9,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
+from django.utils import formats
 from django.utils.html import format_html
+from django.utils.timezone import localtime
 
 from collections_app import access
 from collections_app.documents import counts
@@ -110,7 +112,7 @@ class DocumentAdmin(ReadOnlyAdmin):
         "Error", lambda version: version.error if version.state == VersionState.FAILED else ""
     )
     loaded_at = newest_version_column(
-        "Added", lambda version: f"{version.created_at:%Y-%m-%d %H:%M}", ordering="newest__created_at"
+        "Added", lambda version: formats.localize(localtime(version.created_at)), ordering="newest__created_at"
     )
     filename = newest_version_column("File", lambda version: breakable_html(version.filename))
     state = newest_version_column("State", lambda version: version.state, ordering="newest__state")

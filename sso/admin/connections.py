@@ -108,16 +108,16 @@ class ConnectionAdmin(HistoryAdmin):
         "issuer", "authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri", "end_session_endpoint",
         "advertised_algorithms", "resolved_at",
     )  # fmt: skip
+    CLIENT_ROW = "client_id", "client_secret"
     fieldsets = (
         (None, {"fields": (
-            "name", "url_idp", "realm", "authorization_type", "client_id", "client_secret",
-            "redirect_uri", "scope", "active",
+            ("name", "authorization_type"), ("url_idp", "realm"), CLIENT_ROW, ("redirect_uri", "scope"), "active",
         )}),
         ("Access", {"fields": (
-            "user_field", "enable_user_creation", "ignore_case",
-            "enable_role_mapping", "update_data_when_login", "script",
+            "user_field", ("enable_user_creation", "ignore_case"),
+            ("enable_role_mapping", "update_data_when_login"), "script",
         )}),
-        ("Advanced", {"fields": ("response_type", "role_claim", "group_claim"), "classes": ["collapse"]}),
+        ("Advanced", {"fields": ("response_type", ("role_claim", "group_claim")), "classes": ["collapse"]}),
     )  # fmt: skip
     DISCOVERED_FIELDSET = ("Discovered endpoints", {"fields": readonly_fields, "classes": ["collapse"]})
 
@@ -138,7 +138,7 @@ class ConnectionAdmin(HistoryAdmin):
         (title, options), *others, record_fieldset = fieldsets
         fields = list(options["fields"])
         if obj.client_secret:
-            fields.insert(fields.index("client_secret") + 1, "forget_secret")
+            fields.insert(fields.index(self.CLIENT_ROW) + 1, "forget_secret")
         return [(title, {**options, "fields": tuple(fields)}), *others, self.DISCOVERED_FIELDSET, record_fieldset]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:

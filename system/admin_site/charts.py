@@ -9,6 +9,7 @@ from django.utils.timezone import localtime
 
 from system.background import hourly_counts as counts
 from system.models import HourlyCount
+from system.templatetags.moments import DAY_FORMAT
 
 HOURS, DAYS = 24, 14
 BAR_WIDTH, CHART_HEIGHT = 10, 60
@@ -57,7 +58,7 @@ def build_charts(request: HttpRequest, *, by_day: bool) -> list[Chart]:
         today = localtime(now, user.zone).date()
         slots: list[Any] = [today - timedelta(days=days) for days in reversed(range(DAYS))]
         start = datetime.combine(slots[0], time(), user.zone)
-        labels = [f"{day:%Y-%m-%d}" for day in slots]
+        labels = [DAY_FORMAT.format(day) for day in slots]
     else:
         hour = now.replace(minute=0, second=0, microsecond=0)
         slots = [hour - timedelta(hours=hours) for hours in reversed(range(HOURS))]

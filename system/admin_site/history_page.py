@@ -108,7 +108,9 @@ class ChangesWithNames(HistoricalRecordContextHelper):  # type: ignore[misc]  # 
         prepared_value = super().prepare_delta_change_value(change, value)
         table = getattr(self.model, "references", {}).get(change.field)
         if table is None or not isinstance(prepared_value, list):
-            return prepared_value
+            if isinstance(prepared_value, bool):
+                return "yes" if prepared_value else "no"
+            return "" if prepared_value is None else prepared_value
         if table not in self.names:
             self.names[table] = DisplayNames(
                 next(model for model in apps.get_models() if model._meta.db_table == table)

@@ -8,7 +8,8 @@ from django.utils import timezone
 
 register = template.Library()
 
-MINUTE_FORMAT = "{0.day} {0:%b %Y, %H:%M}"
+DAY_FORMAT = "{0.day} {0:%b %Y}"
+MINUTE_FORMAT = f"{DAY_FORMAT}, {{0:%H:%M}}"
 # After that, the date says more than "3 weeks ago".
 MAX_RELATIVE_AGE = timedelta(days=7)
 

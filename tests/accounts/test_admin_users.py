@@ -93,6 +93,14 @@ def test_user_page_shows_no_hash(as_alice: Client, bob: User):
     assert bob.password not in page and bob.password.rpartition("$")[2] not in page
 
 
+def test_time_zone_is_a_choice_that_keeps_an_unknown_name(as_alice: Client, bob: User):
+    User.objects.filter(pk=bob.pk).update(time_zone="Old/Zone")
+    page = as_alice.get(user_page_path(bob.pk, "change")).content.decode()
+
+    assert '<option value="Europe/Berlin">Berlin</option>' in page
+    assert '<option value="Old/Zone" selected>Zone</option>' in page
+
+
 def test_columns_can_be_changed_and_sessions_stay(as_alice: Client, bob: User):
     browser = sign_in("bob")
     assert submit_user_form(as_alice, bob, first_name="Bob", email="bob@example.org").status_code == 302

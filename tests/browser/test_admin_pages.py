@@ -89,6 +89,15 @@ def test_page_redirects_to_sign_in_and_back(desktop_visitor: Visitor):
     desktop_visitor.page.wait_for_url("**/admin/accounts/role/")
 
 
+def test_key_of_the_theme_does_not_change_the_stored_colors(desktop_visitor: Visitor):
+    page = desktop_visitor.sign_in("alice").page
+    desktop_visitor.open("/admin/")
+    colors = page.evaluate("document.documentElement.className")
+    page.keyboard.press("Control+e")
+
+    assert page.evaluate("Alpine.nextTick().then(() => document.documentElement.className)") == colors
+
+
 def test_administrator_creates_a_user_with_a_role(desktop_visitor: Visitor):
     desktop_visitor.sign_in("alice")
     page = desktop_visitor.page

@@ -112,4 +112,4 @@ def test_an_approval_has_an_entry(as_sonja: Client, as_alice: Client):
     setting = OidcSetting.objects.get()
     press_button(as_alice, "_approve", setting, seen_version=str(setting.sys_version))
 
-    assert new_values(history_entries(as_alice, setting)[0]) == {"Needs approval": "False"}
+    assert new_values(history_entries(as_alice, setting)[0]) == {"Needs approval": "no"}

@@ -141,7 +141,7 @@ def test_days_begin_in_the_time_zone_of_the_user(rf: Any, alice: User):
     request = rf.get("/")
     request.user = alice
     charts = build_charts(request, by_day=True)
-    assert charts[0].bars[-1].label == f"{datetime.now(UTC).astimezone(alice.zone):%Y-%m-%d}"
+    assert charts[0].bars[-1].label == f"{datetime.now(UTC).astimezone(alice.zone):%-d %b %Y}"
 
 
 def test_small_counts_have_a_visible_bar(as_alice: Client, hour: datetime):

@@ -6,6 +6,10 @@
   // Before the administration's theme reads it. The page has the theme of the user; the browser may remember another one.
   if (isAdministration) localStorage.setItem("adminTheme", JSON.stringify(root.className));
 
+  // The administration's theme changes the colours with Ctrl E, but does not store them.
+  const isThemeKey = (event) => (event.ctrlKey || event.metaKey) && event.key === "e";
+  if (isAdministration) addEventListener("keydown", (event) => { if (isThemeKey(event)) event.stopPropagation(); }, true);
+
   document.addEventListener("submit", async (event) => {
     const form = event.target;
     if (!form.matches(".theme-switch") || !event.submitter) return;
