@@ -19,159 +19,189 @@ PROVIDER_ERROR = "The provider sent an invalid response. Report the error to the
 
 
 class Refusal(Enum):
-    """Each row: status, message, advice. A test compares them with the documentation."""
+    """Each row: status, title, message, advice. A test compares them with the documentation."""
 
     # The response.
     RESPONSE_MALFORMED = (
-        400, f"The identity provider's response is not valid. {SIGN_IN_AGAIN}",
+        400, "Invalid response", f"The identity provider's response is not valid. {SIGN_IN_AGAIN}",
         "Sign in again. If this happens repeatedly, check the response mode at the provider. It must be query if the "
         "“Response type” is code, and fragment if it is id_token. The mode form_post is not supported and returns "
         "status 403.",
     )  # fmt: skip
     TOKEN_IN_QUERY = (
-        400, f"The identity provider sent its response in an unsupported form. {TELL_ADMIN}",
+        400, "Token in the URL", f"The identity provider sent its response in an unsupported form. {TELL_ADMIN}",
         "At the provider, set the response mode to fragment and allow the “Response type” of the connection.",
     )  # fmt: skip
     STATE_UNKNOWN = (
-        400, f"This sign-in has expired or was started in another browser. {SIGN_IN_AGAIN}",
+        400, "Expired or started in another browser",
+        f"This sign-in has expired or was started in another browser. {SIGN_IN_AGAIN}",
         "Open the service under the host name in the Redirect URI and sign in again. If one user sees this often for "
         "no apparent reason, somebody may be sending them crafted links.",
     )  # fmt: skip
-    STATE_EXPIRED = 400, f"This sign-in took longer than ten minutes. {SIGN_IN_AGAIN}", "Sign in again."
+    STATE_EXPIRED = (
+        400, "Took longer than ten minutes", f"This sign-in took longer than ten minutes. {SIGN_IN_AGAIN}",
+        "Sign in again.",
+    )  # fmt: skip
     ISSUER_UNKNOWN = (
-        400, "The link that you followed names an unknown identity provider.",
+        400, "Link names an unknown provider", "The link that you followed names an unknown identity provider.",
         "Correct the link. Its parameter iss must exactly match the issuer of the connection.",
     )  # fmt: skip
-    TOKEN_REPLAYED = 400, "This token has already been used.", "No action is needed."
+    TOKEN_REPLAYED = 400, "Token used before", "This token has already been used.", "No action is needed."
     LOGOUT_STATE = (
-        400, "You are signed out of this service. The identity provider's response does not belong to this browser.",
+        400, "Sign-out of another browser",
+        "You are signed out of this service. The identity provider's response does not belong to this browser.",
         "No action is needed.",
     )  # fmt: skip
     RESPONSE_ISSUER = (
-        401, NOT_VERIFIED,
+        401, "Response from another provider", NOT_VERIFIED,
         "Check whether two providers share the client ID. Do not proceed until you have found the cause.",
     )  # fmt: skip
     PROVIDER_DENIED = (
-        401, "The identity provider did not sign you in.",
+        401, "Denied by the provider", "The identity provider did not sign you in.",
         "Check the provider's log. Assign the user to the application there.",
     )  # fmt: skip
 
     # The code and its tokens.
     CODE_REJECTED = (
-        401, f"The identity provider did not accept this sign-in. {SIGN_IN_AGAIN}",
+        401, "Code rejected by the provider", f"The identity provider did not accept this sign-in. {SIGN_IN_AGAIN}",
         "Sign in again. If this happens repeatedly, check that the Redirect URI is exactly the one registered at the "
         "provider.",
     )  # fmt: skip
     CLIENT_REJECTED = (
-        401, f"The identity provider does not accept this service. {TELL_ADMIN}",
+        401, "Client ID or secret rejected", f"The identity provider does not accept this service. {TELL_ADMIN}",
         "Enter Client ID and Client secret again. A public client requires the type “PKCE”.",
     )  # fmt: skip
-    TOKEN_ANSWER = 401, NOT_VERIFIED, "Allow the scope openid for this client at the provider. See the detail."
-    USERINFO_ANSWER = 401, NOT_VERIFIED, "See the detail. The provider must return userinfo as plain JSON."
-    USERINFO_SUBJECT = 401, NOT_VERIFIED, f"{PROVIDER_ERROR} Do not proceed until you have found the cause."
+    TOKEN_ANSWER = (
+        401, "Invalid response with the tokens", NOT_VERIFIED,
+        "Allow the scope openid for this client at the provider. See the detail.",
+    )  # fmt: skip
+    USERINFO_ANSWER = (
+        401, "Invalid response with the user info", NOT_VERIFIED,
+        "See the detail. The provider must return userinfo as plain JSON.",
+    )  # fmt: skip
+    USERINFO_SUBJECT = (
+        401, "User info of another user", NOT_VERIFIED,
+        f"{PROVIDER_ERROR} Do not proceed until you have found the cause.",
+    )  # fmt: skip
 
     # The ID token, in the order of its checks.
-    TOKEN_FORM = 401, NOT_VERIFIED, "See the detail. Turn off token encryption for this client, or send fewer groups."
-    TOKEN_ALG = 401, NOT_VERIFIED, "Select RS256 for this client at the provider."
+    TOKEN_FORM = (
+        401, "Unreadable token", NOT_VERIFIED,
+        "See the detail. Turn off token encryption for this client, or send fewer groups.",
+    )  # fmt: skip
+    TOKEN_ALG = 401, "Unsupported signature algorithm", NOT_VERIFIED, "Select RS256 for this client at the provider."
     TOKEN_KEY = (
-        401, NOT_VERIFIED,
+        401, "Unknown signing key", NOT_VERIFIED,
         "Use “Update certificates” and read its message. Sign-ins fetch keys at most once every 30 seconds.",
     )  # fmt: skip
     TOKEN_SIGNATURE = (
-        401, NOT_VERIFIED,
+        401, "Invalid signature", NOT_VERIFIED,
         "Use “Update certificates”. If the form warns that the provider publishes different keys with key IDs that "
         "are already stored, ask the provider whether this is correct. Then delete the stored certificate and "
         "update again.",
     )  # fmt: skip
     TOKEN_ISSUER = (
-        401, NOT_VERIFIED,
+        401, "Token from another issuer", NOT_VERIFIED,
         "Use “Test connection”. The provider's issuer may have changed, or the token is from another tenant.",
     )  # fmt: skip
-    TOKEN_AUDIENCE = 401, NOT_VERIFIED, "Check the Client ID. Remove other audiences from the ID token."
-    TOKEN_TIME = 401, NOT_VERIFIED, PROVIDER_ERROR
+    TOKEN_AUDIENCE = (
+        401, "Token for another client", NOT_VERIFIED, "Check the Client ID. Remove other audiences from the ID token.",
+    )  # fmt: skip
+    TOKEN_TIME = 401, "Invalid times in the token", NOT_VERIFIED, PROVIDER_ERROR
     TOKEN_CLOCK = (
-        401, f"The clocks of this service and of the identity provider differ. {TELL_ADMIN}",
+        401, "Clocks differ", f"The clocks of this service and of the identity provider differ. {TELL_ADMIN}",
         "Synchronize both clocks with NTP. The detail shows the difference.",
     )  # fmt: skip
     TOKEN_NONCE = (
-        401, NOT_VERIFIED,
+        401, "Token of another sign-in", NOT_VERIFIED,
         "Sign in again. If this happens repeatedly, the provider omits the nonce and cannot be used.",
     )  # fmt: skip
-    TOKEN_SUBJECT = 401, NOT_VERIFIED, PROVIDER_ERROR
+    TOKEN_SUBJECT = 401, "Token without a user", NOT_VERIFIED, PROVIDER_ERROR
     TOKEN_ACCESS_HASH = (
-        401, NOT_VERIFIED,
+        401, "Access token does not match", NOT_VERIFIED,
         "Report this to the provider. The at_hash is missing or wrong, or the access token is missing or was replaced.",
     )  # fmt: skip
-    TOKEN_KIND = 401, NOT_VERIFIED, "Do not proceed until you have found out where the token came from."
+    TOKEN_KIND = (
+        401, "Not an ID token", NOT_VERIFIED, "Do not proceed until you have found out where the token came from.",
+    )  # fmt: skip
 
     # The user.
     SCRIPT_ERROR = (
-        401, f"Your data from the identity provider could not be read. {TELL_ADMIN}",
+        401, "Script error", f"Your data from the identity provider could not be read. {TELL_ADMIN}",
         "Open the connection and use “Try the script” with the last claims. The detail of this entry shows the reason.",
     )  # fmt: skip
     PROFILE_INVALID = (
-        401, "Your data from the identity provider has no valid login or email address.",
+        401, "No valid login or email", "Your data from the identity provider has no valid login or email address.",
         "Add email or profile to the scope, or change the script.",
     )  # fmt: skip
     CASE_RULE = (
-        401, "Nobody can sign in because the case-sensitivity settings conflict. Ask your administrator.",
+        401, "Conflicting case-sensitivity settings",
+        "Nobody can sign in because the case-sensitivity settings conflict. Ask your administrator.",
         "Clear “Ignore case sensitivity”, or set the property svc.login.username.sensitivity.enabled to false.",
     )  # fmt: skip
     USER_UNKNOWN = (
-        401, "You do not have an account here. Ask your administrator for one.",
+        401, "No account", "You do not have an account here. Ask your administrator for one.",
         "Create the account, or select “Enable user creation”.",
     )  # fmt: skip
     USER_AMBIGUOUS = (
-        401, "More than one account matches your identity. Ask your administrator for help.",
+        401, "Several accounts match", "More than one account matches your identity. Ask your administrator for help.",
         "Give each account a unique email, rename an account, or make logins case-sensitive.",
     )  # fmt: skip
     LOGIN_RESERVED = (
-        401, "An account with your login cannot be created automatically. Ask your administrator to create one.",
+        401, "Login cannot be created automatically",
+        "An account with your login cannot be created automatically. Ask your administrator to create one.",
         "Create the account yourself and set “User field” to “Email”, or change the script.",
     )  # fmt: skip
     LOGIN_TAKEN = (
-        403, "Your login belongs to another account. Ask your administrator for help.",
+        403, "Login belongs to another account",
+        "Your login belongs to another account. Ask your administrator for help.",
         "Find out whether both accounts belong to the same person. Then correct the login or email of the existing "
         "account, or change the script.",
     )  # fmt: skip
     EMAIL_UNVERIFIED = (
-        403, "The identity provider has not verified your email address.", "Verify the address at the provider.",
+        403, "Email not verified",
+        "The identity provider has not verified your email address.", "Verify the address at the provider.",
     )  # fmt: skip
     SUBJECT_CONFLICT = (
-        403, "Your account is linked to another identity. Ask your administrator to reset the link.",
+        403, "Account linked to another identity",
+        "Your account is linked to another identity. Ask your administrator to reset the link.",
         "If it is the same person (deleted and created again at the provider), delete the link under “Identity links”. "
         "Otherwise this refusal is correct.",
     )  # fmt: skip
-    USER_INACTIVE = 403, "Your account is not active.", "Activate the account if this person should have access."
+    USER_INACTIVE = (
+        403, "Account not active", "Your account is not active.",
+        "Activate the account if this person should have access.",
+    )  # fmt: skip
     SIGNED_OUT_MEANWHILE = (
-        403, f"The identity provider signed you out during this sign-in. {SIGN_IN_AGAIN}", "Sign in again.",
+        403, "Signed out during the sign-in",
+        f"The identity provider signed you out during this sign-in. {SIGN_IN_AGAIN}", "Sign in again.",
     )  # fmt: skip
     NOT_APPROVED = (
-        403, "You cannot sign in this way until an administrator approves the connection.",
+        403, "Connection not approved", "You cannot sign in this way until an administrator approves the connection.",
         "Sign in at /login/?local=1, review the connection's history and select “Approve”. Then, under “Identity "
         "links”, delete the links that were created before the approval.",
     )  # fmt: skip
 
     # The provider.
     NOT_AVAILABLE = (
-        503, "Signing in with the identity provider is not available.",
+        503, "No active connection", "Signing in with the identity provider is not available.",
         "See the detail. If no connection is active, activate one.",
     )  # fmt: skip
     PROVIDER_UNRESOLVED = (
-        503, f"The identity provider cannot be found. {TRY_SHORTLY}",
+        503, "Provider not found", f"The identity provider cannot be found. {TRY_SHORTLY}",
         "Use “Test connection”. It shows which URLs were requested.",
     )  # fmt: skip
     PROVIDER_UNAVAILABLE = (
-        503, f"The identity provider is unavailable. {TRY_SHORTLY}",
+        503, "Provider unavailable", f"The identity provider is unavailable. {TRY_SHORTLY}",
         "Try again later, or check whether this machine can reach the provider. While the provider is unavailable, "
         "sign in at /login/?local=1.",
     )  # fmt: skip
     CERTIFICATES_UNAVAILABLE = (
-        503, f"The identity provider's keys are currently unavailable. {TRY_SHORTLY}",
+        503, "Provider's keys unavailable", f"The identity provider's keys are currently unavailable. {TRY_SHORTLY}",
         "Use “Update certificates”. It shows the reason.",
     )  # fmt: skip
     TOO_BUSY = (
-        503, f"Too many users are signing in. {TRY_SHORTLY}",
+        503, "Too busy", f"Too many users are signing in. {TRY_SHORTLY}",
         "Sign in again. If this happens repeatedly, check the load of this machine and the response times of the "
         "provider.",
     )  # fmt: skip
@@ -181,20 +211,12 @@ class Refusal(Enum):
         refusal._value_ = len(cls.__members__)  # not the row: Enum would merge members with equal rows
         return refusal
 
-    def __init__(self, status: int, message: str, advice: str) -> None:
+    def __init__(self, status: int, title: str, message: str, advice: str) -> None:
         self.code = self.name.lower()
         self.status = status
+        self.title = title  # in the sign-in log
         self.message = message
         self.advice = advice
-
-    @property
-    def title(self) -> str:
-        """What the sign-in log shows.
-
-        >>> Refusal.NOT_AVAILABLE.title, Refusal.USER_UNKNOWN.title
-        ('No active connection', 'No account')
-        """
-        return TITLES.get(self, "") or self.name.replace("_", " ").capitalize()
 
     @classmethod
     def from_code(cls, code: str) -> "Refusal | None":
@@ -204,50 +226,6 @@ class Refusal(Enum):
         """
         return cls.__members__.get(code.upper())
 
-
-# Titles that differ from the code.
-TITLES = {
-    Refusal.RESPONSE_MALFORMED: "Invalid response",
-    Refusal.TOKEN_IN_QUERY: "Token in the URL",
-    Refusal.STATE_UNKNOWN: "Expired or started in another browser",
-    Refusal.STATE_EXPIRED: "Took longer than ten minutes",
-    Refusal.ISSUER_UNKNOWN: "Link names an unknown provider",
-    Refusal.TOKEN_REPLAYED: "Token used before",
-    Refusal.LOGOUT_STATE: "Sign-out of another browser",
-    Refusal.RESPONSE_ISSUER: "Response from another provider",
-    Refusal.PROVIDER_DENIED: "Denied by the provider",
-    Refusal.CODE_REJECTED: "Code rejected by the provider",
-    Refusal.CLIENT_REJECTED: "Client ID or secret rejected",
-    Refusal.TOKEN_ANSWER: "Invalid response with the tokens",
-    Refusal.USERINFO_ANSWER: "Invalid response with the user info",
-    Refusal.USERINFO_SUBJECT: "User info of another user",
-    Refusal.TOKEN_FORM: "Unreadable token",
-    Refusal.TOKEN_ALG: "Unsupported signature algorithm",
-    Refusal.TOKEN_KEY: "Unknown signing key",
-    Refusal.TOKEN_SIGNATURE: "Invalid signature",
-    Refusal.TOKEN_ISSUER: "Token from another issuer",
-    Refusal.TOKEN_AUDIENCE: "Token for another client",
-    Refusal.TOKEN_TIME: "Invalid times in the token",
-    Refusal.TOKEN_CLOCK: "Clocks differ",
-    Refusal.TOKEN_NONCE: "Token of another sign-in",
-    Refusal.TOKEN_SUBJECT: "Token without a user",
-    Refusal.TOKEN_ACCESS_HASH: "Access token does not match",
-    Refusal.TOKEN_KIND: "Not an ID token",
-    Refusal.PROFILE_INVALID: "No valid login or email",
-    Refusal.CASE_RULE: "Conflicting case-sensitivity settings",
-    Refusal.USER_UNKNOWN: "No account",
-    Refusal.USER_AMBIGUOUS: "Several accounts match",
-    Refusal.LOGIN_RESERVED: "Login cannot be created automatically",
-    Refusal.LOGIN_TAKEN: "Login belongs to another account",
-    Refusal.EMAIL_UNVERIFIED: "Email not verified",
-    Refusal.SUBJECT_CONFLICT: "Account linked to another identity",
-    Refusal.USER_INACTIVE: "Account not active",
-    Refusal.SIGNED_OUT_MEANWHILE: "Signed out during the sign-in",
-    Refusal.NOT_APPROVED: "Connection not approved",
-    Refusal.NOT_AVAILABLE: "No active connection",
-    Refusal.PROVIDER_UNRESOLVED: "Provider not found",
-    Refusal.CERTIFICATES_UNAVAILABLE: "Provider's keys unavailable",
-}
 
 # Refusals after which the user may be able to sign in with another account.
 USER_REFUSALS = frozenset(
