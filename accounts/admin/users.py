@@ -9,8 +9,9 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group as DjangoGroup
 from django.db import transaction
-from django.http import HttpRequest
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect
+from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.text import capfirst
 from unfold.admin import TabularInline
@@ -18,11 +19,12 @@ from unfold.forms import AdminPasswordChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from accounts.admin.roles import LastAdminGuard
-from accounts.admin.user_sessions import SessionsOfUser
-from accounts.models import Company, Group, User, UserGroup, UserRole, time_zones
+from accounts.models import Company, Group, Session, User, UserGroup, UserRole, time_zones
+from accounts.models.sessions import stored_session_key
 from system.admin_site.history_page import RelatedRecords
 from system.admin_site.name_lists import summarize_names
 from system.admin_site.site import HistoryAdmin, RecordAdmin
+from system.errors import AccessDenied, NotFound
 from system.registry import Registry
 
 admin.site.unregister(DjangoGroup)  # replaced by our own groups
@@ -135,7 +137,7 @@ class UserForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's form show
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, SessionsOfUser, LastAdminGuard):  # type: ignore[type-arg, misc]  # takes `change` by name only
+class UserAdmin(DjangoUserAdmin, LastAdminGuard):  # type: ignore[type-arg, misc]  # takes `change` by name only
     history_parts = (
         RelatedRecords(UserRole, "user", "Role", "role"),
         RelatedRecords(UserGroup, "user", "Group", "group"),
@@ -143,6 +145,7 @@ class UserAdmin(DjangoUserAdmin, SessionsOfUser, LastAdminGuard):  # type: ignor
     form = UserForm
     add_form = NewUserForm
     change_password_form = PasswordForm
+    change_form_outer_after_template = "admin/accounts/user/sessions.html"
     list_display = ("login", "first_name", "last_name", "email", "active", "last_login")
     list_filter = ("active",)
     search_fields = ("login", "email", "first_name", "last_name")
@@ -157,9 +160,16 @@ class UserAdmin(DjangoUserAdmin, SessionsOfUser, LastAdminGuard):  # type: ignor
     )
     add_fieldsets = ((None, {"fields": ("login", "usable_password", "password1", "password2")}),)
 
+    def get_urls(self) -> Any:
+        view = self.admin_site.admin_view(self.end_sessions_view)
+        return [path("<path:object_id>/sessions/end/", view, name="accounts_user_end_sessions"), *super().get_urls()]
+
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
-        if request.method == "GET" and context.get("original") is not None:
-            self._warn_of_shared_email(request, context["original"])
+        user = context.get("original")
+        if user is not None:
+            context |= {"sessions": Session.of_user(user), "own_session_key": stored_session_key(request.session)}
+            if request.method == "GET":
+                self._warn_of_shared_email(request, user)
         return super().render_change_form(request, context, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
@@ -187,6 +197,23 @@ class UserAdmin(DjangoUserAdmin, SessionsOfUser, LastAdminGuard):  # type: ignor
         others = User.objects.with_email(user.email).exclude(pk=user.pk).order_by("login")
         if logins := [other.login for other in others[: MAX_NAMES + 1]]:
             messages.warning(request, SHARED_EMAIL_WARNING.format(logins=summarize_names(logins, MAX_NAMES)))
+
+    def end_sessions_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ends the session that the button names, or all."""
+        user = self.get_object(request, object_id)
+        if not self.has_change_permission(request, user):
+            raise AccessDenied
+        if user is None:
+            raise NotFound
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        if key := request.POST.get("session", ""):
+            Session.objects.filter(user=user, session_key=key).delete()
+            messages.success(request, "Session ended.")
+        else:
+            user.end_sessions()
+            messages.success(request, f"Ended all sessions of {user.login} and deleted the keys from API sign-ins.")
+        return redirect("admin:accounts_user_change", user.pk)
 
     @admin.display(description="Password")
     def password_state(self, obj: User) -> str:
