@@ -54,6 +54,17 @@ def test_allowed_writes_are_written(desktop_visitor: Visitor):
     expect(page.locator(".live-responses-table .response-col_status").last).to_contain_text("201")
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colors_have_enough_contrast(desktop_visitor: Visitor, theme: str):
+    page = desktop_visitor.sign_in("alice").page
+    desktop_visitor.open("/api/docs")
+    page.locator(".opblock-tag").first.click()
+    page.locator(".opblock-summary-control").first.click()
+    page.locator(f".theme-switch [value={theme}]").click()
+
+    assert_no_findings(page, rules=["color-contrast"])
+
+
 def test_dashboard_has_no_findings(visitor: Visitor):
     visitor.sign_in("alice")
     visitor.open("/admin/")

@@ -34,16 +34,6 @@ document.addEventListener("DOMContentLoaded", () => {
     validatorUrl: null, docExpansion: "none", defaultModelsExpandDepth: 0, filter: true, plugins: [servicebasePlugin],
     onComplete: () => { if (form) form.querySelector("button").disabled = false; },
   });
-  // Swagger UI has landmarks and levels of headings that do not fit into a page.
-  const mendStructure = () => {
-    const page = document.getElementById("swagger-ui");
-    page.querySelector("main:not([role])")?.setAttribute("role", "presentation");
-    for (const heading of page.querySelectorAll("h3.opblock-tag:not([aria-level])")) {
-      heading.setAttribute("role", "heading");
-      heading.setAttribute("aria-level", "2");
-    }
-  };
-  new MutationObserver(mendStructure).observe(document.getElementById("swagger-ui"), { childList: true, subtree: true });
   let timer;
   const forget = () => {
     ui.authActions.logout(["access_key"]);
