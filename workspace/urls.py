@@ -36,6 +36,7 @@ urlpatterns = [
     path("notifications/", notifications.NotificationsPage.as_view(), name="notifications"),
     path("notifications/<slug:entry>/", mark_notification, name="notification-read"),
     path("design/", designer.DesignListPage.as_view(), name="design"),
+    path("design/any-table/", designer.TableDesignPage.as_view(), name="design-any-table"),
     path("design/<slug:table>/preview/", designer.PreviewView.as_view(), name="design-preview"),
     path("design/<slug:table>/condition/", designer.ConditionView.as_view(), name="design-condition"),
     path("design/<slug:table>/delete/", designer.TableDeletionPage.as_view(), name="design-delete"),

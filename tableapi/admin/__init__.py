@@ -1,11 +1,11 @@
-"""Admin pages of the Table API: histories of designs, access rules, and records that could not be created."""
+"""Admin pages of the Table API: lists and histories of designs, and records that could not be created."""
 
 from django.http import HttpRequest
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
 
 from system.admin_site import dashboard
-from tableapi.admin import deferred_records, designs, rules  # noqa: F401  (each registers its pages)
+from tableapi.admin import deferred_records, designs  # noqa: F401  (each registers its pages)
 from tableapi.models import DeferredRecord, Rule, Table
 
 dashboard.register_links(

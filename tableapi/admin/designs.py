@@ -1,19 +1,28 @@
 """Read-only lists and the histories of what the designer changes."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin import BooleanFieldListFilter
+from django.contrib.postgres.expressions import ArraySubquery
 from django.core.exceptions import PermissionDenied
+from django.db.models import F, Func, IntegerField, OuterRef, QuerySet
+from django.db.models.functions import Concat
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
 
+from accounts.admin.roles import USAGE_FINDERS
+from accounts.models import Role
 from system.admin_site.history_page import RelatedRecords
 from system.admin_site.site import HistoryAdmin, ReadOnlyAdmin
+from system.encoded_query import QueryError
 from system.errors import NotFound
-from tableapi.models import Choice, Column, SetRule, Table, View, ViewColumn
+from tableapi.access import permissions
+from tableapi.database import catalogue_loader
+from tableapi.models import Choice, Column, Rule, SetRule, Table, View, ViewColumn
 
 
 class DesignAdmin(ReadOnlyAdmin, HistoryAdmin):
@@ -40,12 +49,14 @@ class DesignAdmin(ReadOnlyAdmin, HistoryAdmin):
         record = self.get_object(request, object_id)
         if record is None:
             raise NotFound
-        return redirect(f"{reverse('design-table', args=[_table_of(record).name])}#record-{record.pk}")
+        table = _table_of(record)
+        url = reverse("design-table", args=[table.name]) if table else reverse("design-any-table")
+        return redirect(f"{url}#record-{record.pk}")
 
     delete_view = change_view
 
 
-def _table_of(record: Table | Column | View | SetRule) -> Table:
+def _table_of(record: Table | Column | View | SetRule | Rule) -> Table | None:
     if isinstance(record, Table):
         return record
     return record.column.table if isinstance(record, SetRule) else record.table
@@ -93,3 +104,50 @@ class SetOnChangeRuleAdmin(DesignAdmin):
     list_display = ("column", "watched", "value", "set_to", "clears")
     list_select_related = ("column__table", "watched__table")
     search_fields = ("column__name", "column__table__name")
+
+
+@admin.register(Rule)
+class RuleAdmin(DesignAdmin):
+    empty_list_text = "Rules define who can create, read, write or delete records. By default, only administrators can."
+    list_display = ("subject", "role_list", "checked_condition", "admin_overrides", "active")
+    list_filter = ["operation", "active"]
+    list_select_related = ("table",)
+    search_fields = ("table__name", "column_name", "description")
+    ordering = ("table__name", "column_name", "operation")
+
+    def get_queryset(self, request: HttpRequest) -> "QuerySet[Rule]":
+        position = Func(OuterRef("roles"), F("sys_id"), function="array_position", output_field=IntegerField())
+        names = Role.objects.annotate(position=position).filter(position__isnull=False).order_by("name").values("name")
+        rules: QuerySet[Rule] = super().get_queryset(request).annotate(role_names=ArraySubquery(names))
+        catalogue_loader.reload_if_changed()  # once, for all rows of the list
+        return rules
+
+    @admin.display(description="Subject", ordering=Concat("table__name", "column_name", "operation"))
+    def subject(self, rule: Rule) -> str:
+        return rule.subject
+
+    @admin.display(description="Condition", ordering="condition")
+    def checked_condition(self, rule: Rule) -> str:
+        """The condition, with an error if it has become invalid, for example because a column was deleted."""
+        if not rule.condition:
+            return ""
+        table_name = rule.table.name if rule.table else None
+        try:
+            permissions.check_condition(catalogue_loader.cached_catalogue(), table_name, rule.condition)
+        except QueryError as error:
+            return f"{rule.condition} (matches no records: {error})"
+        return rule.condition
+
+    @admin.display(description="Roles")
+    def role_list(self, rule: Any) -> str:
+        if rule.roles and not rule.role_names:
+            return "no one (all roles were deleted)"
+        return ", ".join(rule.role_names) or "any signed-in user"
+
+
+@USAGE_FINDERS.register
+def rule_usages(role: Role) -> Iterator[str]:
+    for rule in Rule.objects.filter(roles__contains=[role.pk]).select_related("table"):
+        # The rule stays: it fails closed for this role and still applies to its other roles.
+        effect = "apply only to its other roles" if len(rule.roles) > 1 else "no longer apply to anyone"
+        yield f"Not deleted: the access rule “{rule}”, which will {effect}"

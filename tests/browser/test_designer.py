@@ -23,11 +23,6 @@ class CountingHand:
         locator.click()
         self.clicks += 1
 
-    def select(self, locator: Locator, label: str) -> None:
-        """Opening the select and choosing are two clicks."""
-        locator.select_option(label=label)
-        self.clicks += 2
-
     def type(self, text: str) -> None:
         """Type into the field that has the focus."""
         self.page.keyboard.insert_text(text)
@@ -69,7 +64,10 @@ def test_a_table_of_eight_columns_takes_few_clicks(desktop_visitor: Visitor):
     hand.click(page.locator("[name$=-choices]:visible"))
     hand.type("New\nIn use")
     add_column(hand, "reference", "Owner")
-    hand.select(page.locator("[name$=-reference_table]:visible"), "User (user)")
+    hand.click(page.get_by_role("combobox", name="Refers to"))
+    hand.type("user (u")
+    expect(page.get_by_role("option", name="User (user)", selected=True)).to_be_visible()
+    page.keyboard.press("Enter")
     hand.click(page.get_by_role("button", name="Add a form view with all columns"))
     expect(page.locator("#preview")).to_contain_text("Serial number")
     add_rules(hand)
@@ -197,4 +195,21 @@ def test_the_matrix_gets_a_group_for_a_column(visitor: Visitor):
     page.get_by_label("monitoring: write Priority").check()
     assert page.locator("[value^='write:priority:']:checked").count() == 1
     assert_no_findings(page)
+    assert visitor.overflow_px() <= 0
+
+
+def test_a_rule_for_any_table_is_ticked_on_its_page(visitor: Visitor):
+    page = visitor.sign_in("alice").page
+    page.goto("/design/")
+    page.get_by_role("link", name="Rules for any table").click()
+    page.wait_for_url("**/design/any-table/")  # and its scripts
+    page.get_by_label("Add a role").select_option(label="monitoring")
+    page.get_by_label("Add rules for a column").select_option(label="sys_created_by")
+    page.get_by_label("monitoring: read sys_created_by").check()
+    page.get_by_role("button", name="Add a rule with a condition").locator("visible=true").click()
+    page.get_by_role("textbox", name="Condition").last.fill("sys_version=1")
+    assert_no_findings(page)
+    page.get_by_role("button", name="Save", exact=True).last.click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    expect(page.get_by_label("monitoring: read sys_created_by")).to_be_checked()
     assert visitor.overflow_px() <= 0

@@ -4,7 +4,6 @@ The administrator first sets up the provider, table and collection that the othe
 """
 
 import json
-import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -104,7 +103,8 @@ def design_table(page: Page) -> None:
     for card, label in (("string", "Title"), ("reference", "Owner"), ("choice", "State"), ("date", "Checked on")):
         page.locator(f"[data-add-type={card}]").click()
         page.keyboard.insert_text(label)
-    page.locator("[name$=-reference_table]:visible").select_option(label="User (user)")
+    page.get_by_label("Refers to").locator("visible=true").fill("User (u")
+    page.get_by_role("option", name="User (user)").click()
     page.locator("[name$=-choices]:visible").fill("1: In use\n2: Broken")
     page.get_by_role("button", name="Create table").click()
     page.wait_for_url("**/design/device/")
@@ -117,20 +117,17 @@ def design_table(page: Page) -> None:
     page.goto("/admin/")
 
 
-def select_role(page: Page, field: str, name: str) -> None:
-    page.locator(f".field-{field} .select2-search__field").fill(name)
-    page.locator(".select2-results__option", has_text=re.compile(f"^{name}$")).click()
-
-
 def create_access_rules(page: Page) -> None:
     """Allows the role itil every operation on devices, except reading the column `checked_on`."""
-    for operation, column in (("create", ""), ("read", ""), ("write", ""), ("delete", ""), ("read", "checked_on")):
-        open_new_record(page, "Access rules")
-        page.locator("#id_operation").select_option(operation)
-        page.locator("#id_table").select_option(label="device")
-        page.locator("#id_column_name").fill(column)
-        select_role(page, "roles", "admin" if column else "itil")
-        save_record(page)
+    page.goto("/design/device/")
+    for role in ("itil", "admin"):
+        page.locator("#rules-add-role").select_option(label=role)
+    for operation in ("create", "read", "write", "delete"):
+        page.get_by_label(f"itil: {operation} the record").check()
+    page.locator("#rules-add-column").select_option(label="Checked on")
+    page.get_by_label("admin: read Checked on").check()
+    page.get_by_role("button", name="Save", exact=True).last.click()
+    page.get_by_text("Saved.").wait_for()
 
 
 def create_key(page: Page) -> str:

@@ -14,8 +14,6 @@ from accounts.models import AccessKey, Company, Group, Role, User, UserRole
 from system.admin_site.edit_conflicts import EditConflictMixin
 from system.models import Property
 from system.records.record import Record
-from tableapi.design import saving
-from tableapi.models import Rule, Table
 
 pytestmark = pytest.mark.django_db
 
@@ -52,18 +50,6 @@ def make_key() -> AccessKey:
     return AccessKey.objects.get()
 
 
-def make_rule() -> Rule:
-    rule = Rule(table=make_table(), operation="read")
-    saving.save_rule(rule)
-    return rule
-
-
-def make_table() -> Table:
-    table = Table(name="device", label="Device")
-    saving.save_table(table)
-    return table
-
-
 # By page: a record, the change in the first window, and the change in the second; "" clears a checkbox.
 PAGES: dict[str, tuple[Callable[[], Record], dict[str, str], dict[str, str]]] = {
     "user": (lambda: User.objects.get(login="bob"), {"active": ""}, {"phone": "12"}),
@@ -72,7 +58,6 @@ PAGES: dict[str, tuple[Callable[[], Record], dict[str, str], dict[str, str]]] = 
     "company": (lambda: Company.objects.create(name="Acme"), {"name": "Acme Inc"}, {"name": "Acme Ltd"}),
     "accesskey": (make_key, {"name": "Old"}, {"name": "New"}),
     "property": (lambda: Property.objects.get(name="svc.welcome_page.url"), {"value": "/account/"}, {"value": "/"}),
-    "rule": (make_rule, {"active": ""}, {"description": "Who may"}),
 }
 
 

@@ -10,7 +10,7 @@ from tableapi.models import Column, SetRule, Table
 from tableapi.models.tables import MAX_NAME_LENGTH
 
 from .rows import LinesField, RowForm, RowSection
-from .section import add_errors, save_record
+from .section import save_record
 
 NO_COLUMN = "The table has no column with this name."
 
@@ -48,21 +48,15 @@ class AutomaticValueForm(RowForm):
     def main_fields(self) -> list[Any]:
         return [self[name] for name in ("column", "watched", "value", "set_to")]
 
-    def save(self) -> None:
+    def save_record(self) -> None:
         cleaned = self.cleaned_data
         columns = {column.name: column for column in Column.objects.filter(table=self.table).select_related("table")}
-        for name in ("column", "watched"):
-            if cleaned[name] not in columns:
-                self.add_error(name, NO_COLUMN)
-        if self.errors:
-            return
+        if missing := {name: NO_COLUMN for name in ("column", "watched") if cleaned[name] not in columns}:
+            raise ValidationError(missing)
         rule = self.record or SetRule()
         rule.column, rule.watched = columns[cleaned["column"]], columns[cleaned["watched"]]
         rule.value, rule.set_to, rule.clears = cleaned["value"], cleaned["set_to"], cleaned["clears"]
-        try:
-            save_record(rule)
-        except ValidationError as error:
-            add_errors(self, error)
+        save_record(rule)
 
 
 class AutomaticValuesSection(RowSection):
@@ -71,12 +65,3 @@ class AutomaticValuesSection(RowSection):
 
     def load_records(self) -> Iterable[SetRule]:
         return SetRule.objects.filter(column__table=self.table).select_related("column", "watched")
-
-    def save(self) -> None:
-        for rule in self.records_to_delete:
-            rule.delete()
-        # Rules of columns that were deleted on this page are gone already.
-        remaining = {rule.pk for rule in self.load_records()}
-        for form in self.forms_to_save:
-            if form.has_changed() and (form.record is None or form.record.pk in remaining):
-                form.save()

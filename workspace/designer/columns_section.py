@@ -16,7 +16,7 @@ from tableapi.models.tables import MAX_NAME_LENGTH
 from .choice_lines import format_choices, is_editable, parse_choices
 from .names import name_of_label
 from .rows import LinesField, RowForm, RowSection
-from .section import add_errors, save_record
+from .section import save_record
 from .table_section import TableChoiceField
 from .type_cards import TYPE_CARDS, TYPES_BY_CONTROL, TypeCard
 
@@ -120,19 +120,14 @@ class ColumnForm(RowForm):
             column.reference_table = None
         return column
 
-    def save(self) -> None:
-        try:
-            column = self.column()
-            if self.record is None:
-                save_record(column)
-                self._save_choices(column)
-            else:
-                self._save_choices(column)
-                if self.has_changed():
-                    save_record(column)
-                self._delete_choices(column)
-        except ValidationError as error:
-            add_errors(self, error)
+    def save_record(self) -> None:
+        column = self.column()
+        if self.record is None:
+            save_record(column)
+        self._save_choices(column)
+        if self.record is not None:
+            save_record(column)
+            self._delete_choices(column)
 
     def _lines(self, column: Column) -> dict[str, str]:
         is_edited = column.column_type.has_choices and not self.fields["choices"].disabled
@@ -166,8 +161,8 @@ class ColumnsSection(RowSection):
     types_by_control = json.dumps(TYPES_BY_CONTROL)
 
     def load_records(self) -> Iterable[Column]:
-        columns = self.table.columns.select_related("table", "reference_table").prefetch_related("choices")
-        return columns.order_by("sys_id")
+        columns = Column.objects.filter(table=self.table).select_related("table", "reference_table")
+        return columns.prefetch_related("choices").order_by("sys_id")
 
     @property
     def can_add(self) -> bool:
@@ -198,13 +193,3 @@ class ColumnsSection(RowSection):
                 yield from change_costs.costs_of_saving(form.column(), None)
         for column in self.records_to_delete:
             yield from change_costs.costs_of_deletion(column)
-
-    def save(self) -> None:
-        for form in self.forms:
-            if form.record is not None and form.cleaned_data.get("delete"):
-                try:
-                    form.record.delete()
-                except ValidationError as error:
-                    add_errors(form, error)
-            elif not form.is_empty and not form.cleaned_data.get("delete") and form.has_changed():
-                form.save()

@@ -7,8 +7,9 @@ from typing import Any
 
 from django.db import transaction
 from django.http import QueryDict
+from django.urls import reverse
 
-from system.errors import ServiceError
+from system.errors import NotFound, ServiceError
 from tableapi.catalogue.definitions import HIDDEN_TABLES
 from tableapi.ddl import schema_editor
 from tableapi.models import Choice, Column, Rule, SetRule, Table, View, ViewColumn
@@ -23,6 +24,8 @@ from .section import Section
 from .table_section import TableSection
 from .views_section import ViewsSection
 
+# Not a valid name of a table.
+NEW_TABLE = "new-table"
 # Columns come before what uses them.
 SECTIONS: tuple[type[Section], ...] = (TableSection, ColumnsSection, ViewsSection, AutomaticValuesSection, RulesSection)
 STALE_MESSAGE = (
@@ -36,12 +39,14 @@ class SaveRefused(Exception):
 
 
 class DesignForm:
-    def __init__(self, table: Table, data: QueryDict | None = None) -> None:
-        self.table, self.data, self.is_new = table, data, table.is_new
+    """The form of a table, or of the rules for any table if it is None."""
+
+    def __init__(self, table: Table | None, data: QueryDict | None = None) -> None:
+        self.table, self.data, self.is_new = table, data, table is not None and table.is_new
         self.errors: list[str] = []
         self.costs: list[str] = []
-        self.shown_label = table.label
-        self.sections = [section(data, table) for section in SECTIONS]
+        self.shown_label = table.label if table else "Access rules for any table"
+        self.sections = [section(data, table) for section in (SECTIONS if table else (RulesSection,))]
         self.versions = {} if self.is_new else record_versions(table)
 
     @property
@@ -49,8 +54,12 @@ class DesignForm:
         return " ".join(f"{sys_id}:{version}" for sys_id, (version, _) in self.versions.items())
 
     @property
+    def path(self) -> str:
+        return reverse("design-table", args=[self.table.name]) if self.table else reverse("design-any-table")
+
+    @property
     def has_list(self) -> bool:
-        return self.table.name not in HIDDEN_TABLES
+        return self.table is not None and self.table.name not in HIDDEN_TABLES
 
     @property
     def has_field_errors(self) -> bool:
@@ -93,8 +102,7 @@ class DesignForm:
     def preview(self) -> dict[str, Any]:
         columns = next(section for section in self.sections if isinstance(section, ColumnsSection))
         views = next(section for section in self.sections if isinstance(section, ViewsSection))
-        label = self.data.get("table-label", "") if self.data else self.table.label
-        return preview(columns, views, label)
+        return preview(columns, views)
 
     @property
     def costs_digest(self) -> str:
@@ -116,13 +124,13 @@ class DesignForm:
             raise SaveRefused
 
 
-def record_versions(table: Table) -> dict[str, tuple[int, str]]:
+def record_versions(table: Table | None) -> dict[str, tuple[int, str]]:
     """The version and description of each record that the page of the table shows."""
     columns, views = Column.objects.filter(table=table), View.objects.filter(table=table)
     parts: Iterator[tuple[str, object]] = (
         (kind, record)
         for kind, records in (
-            ("table", Table.objects.filter(pk=table.pk)),
+            ("table", Table.objects.filter(pk=table and table.pk)),
             ("column", columns.select_related("table")),
             ("choice", Choice.objects.filter(column__in=columns)),
             ("view", views.select_related("table")),
@@ -135,9 +143,8 @@ def record_versions(table: Table) -> dict[str, tuple[int, str]]:
     return {record.pk: (record.sys_version, f"{kind} {record}") for kind, record in parts}  # type: ignore[attr-defined]
 
 
-def find_table(name: str) -> Table | None:
-    return Table.objects.filter(name=name).first()
-
-
-def new_table() -> Table:
-    return Table()
+def find_table(name: str) -> Table:
+    table = Table() if name == NEW_TABLE else Table.objects.filter(name=name).first()
+    if table is None:
+        raise NotFound("There is no such table.")
+    return table

@@ -20,7 +20,7 @@ FORM_VIEW = "form"
 LONG_TYPES = ("text", "wysiwyg", "json", "list")
 
 
-def preview(columns: ColumnsSection, views: ViewsSection, label: str) -> dict[str, Any]:
+def preview(columns: ColumnsSection, views: ViewsSection) -> dict[str, Any]:
     drafts = {column.name: column for column in _draft_columns(columns)}
     layouts = dict(_draft_views(views))
     automatic = [name for name, column in drafts.items() if column.type not in LONG_TYPES][:MAX_AUTOMATIC_COLUMNS]
@@ -30,7 +30,6 @@ def preview(columns: ColumnsSection, views: ViewsSection, label: str) -> dict[st
     for path, title in in_form.items():
         sections.setdefault(title, []).append(_field(path, drafts))
     return {
-        "label": label,
         "sections": sections,
         "list": [(_label(path, drafts), _example(drafts.get(path))) for path in in_list],
     }

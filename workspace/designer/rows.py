@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
 from tableapi.models import Table
 
-from .section import Section
+from .section import Section, add_errors
 
 GONE_MESSAGE = "Another administrator deleted this in the meantime. Remove the row, or enter it as a new one."
 # Placeholder for the number of a row in the template from which a script builds new rows.
@@ -30,11 +31,22 @@ class RowForm(forms.Form):
     delete = forms.BooleanField(required=False, label="Delete")
     is_gone = False
 
-    def __init__(self, *args: Any, table: Table, record: Any = None, **options: Any) -> None:
+    def __init__(self, *args: Any, table: Table | None, record: Any = None, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.table, self.record = table, record
+        self.table: Any = table
+        self.record = record
 
     def save(self) -> None:
+        """Save or delete the record. Errors are shown at their fields."""
+        try:
+            if self.record is not None and self.cleaned_data.get("delete"):
+                self.record.delete()
+            else:
+                self.save_record()
+        except ValidationError as error:
+            add_errors(self, error)
+
+    def save_record(self) -> None:
         raise NotImplementedError
 
     @property
@@ -57,9 +69,9 @@ class RowSection(Section):
     prefix = ""
     row_form: type[RowForm]
 
-    def __init__(self, data: QueryDict | None, table: Table) -> None:
+    def __init__(self, data: QueryDict | None, table: Table | None) -> None:
         super().__init__(data, table)
-        records = {} if table.is_new else {record.pk: record for record in self.load_records()}
+        records = {} if table and table.is_new else {record.pk: record for record in self.load_records()}
         if data is None:
             self.forms = [self._form(str(number), record) for number, record in enumerate(records.values())]
         else:
@@ -88,6 +100,15 @@ class RowSection(Section):
     @property
     def records_to_delete(self) -> list[Any]:
         return [form.record for form in self.forms if form.record is not None and form.cleaned_data.get("delete")]
+
+    def save(self) -> None:
+        """Delete what was marked, then save what was changed and is not deleted with its column on the same page."""
+        for form in self.forms:
+            if form.record is not None and form.cleaned_data.get("delete"):
+                form.save()
+        for form in self.forms_to_save:
+            if form.has_changed() and (form.record is None or form.record.stored_record()):
+                form.save()
 
     def is_valid(self) -> bool:
         results = [form.is_valid() for form in self.forms]

@@ -31,7 +31,7 @@ class Cell(NamedTuple):
 
 
 class RuleMatrix:
-    def __init__(self, data: QueryDict | None, table: Table, columns: Mapping[str, str]) -> None:
+    def __init__(self, data: QueryDict | None, table: Table | None, columns: Mapping[str, str]) -> None:
         self.table, self.columns = table, columns
         self.role_names = dict(Role.objects.values_list("sys_id", "name"))
         self.new_role_ids = {f"{NEW_ROLE}{name}": sys_id for sys_id, name in self.role_names.items()}
@@ -39,7 +39,7 @@ class RuleMatrix:
         self.stored: dict[Cell, Rule] = {}
         # The rules that a cell cannot represent.
         self.others: list[Rule] = []
-        self.rules = [] if table.is_new else list(table.rules.select_related("table"))
+        self.rules = [] if table and table.is_new else list(Rule.objects.filter(table=table).select_related("table"))
         sent = data or QueryDict()
         rows = {sent.get(f"rules-{number}-sys_id", "") for number in sent.getlist("rules-row")}
         for rule in self.rules:

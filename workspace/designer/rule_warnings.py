@@ -11,20 +11,21 @@ from tableapi.models import Rule as StoredRule
 from tableapi.query.path_resolver import RuleScope
 
 
-def warnings_of(catalogue: Catalogue, table: Table, rule: StoredRule) -> Iterator[str]:
-    """The warnings about a rule of exactly this table."""
+def warnings_of(catalogue: Catalogue, table: Table | None, rule: StoredRule) -> Iterator[str]:
+    """The warnings about a rule of exactly this table, or for any table."""
     if not rule.active:
         return
     yield from rule_hints.rule_hints(rule)
     if rule.condition:
         try:
-            permissions.check_condition(catalogue, table.name, rule.condition)
+            permissions.check_condition(catalogue, table.name if table else None, rule.condition)
         except QueryError as error:
             yield f"It matches no records: {error}."
         else:
-            yield from rule_hints.condition_hints(catalogue, table.name, rule.condition)
-            yield from _slow(catalogue, table, rule)
-    if rule.column_name == RECORD_LEVEL:
+            if table is not None:
+                yield from rule_hints.condition_hints(catalogue, table.name, rule.condition)
+                yield from _slow(catalogue, table, rule)
+    if table is None or rule.column_name == RECORD_LEVEL:
         return
     if not _deciding_table(catalogue, table, rule.operation, RECORD_LEVEL)[1]:
         yield f"It has no effect: no rule lets anyone {rule.operation} the record."

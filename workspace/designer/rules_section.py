@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from django import forms
-from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
 from tableapi.access.permissions import ANY_COLUMN, RECORD_LEVEL
@@ -16,10 +15,11 @@ from workspace.lists.query_description import describe_query, rule_in_words
 from . import rule_warnings
 from .rows import LinesField, RowForm, RowSection
 from .rule_matrix import OPERATIONS, RuleMatrix
-from .section import add_errors, save_record
+from .section import save_record
 
 FIELDS = ("operation", "column_name", "roles", "condition", "description", "active", "admin_overrides")
 ALL_COLUMNS = "all columns (*)"
+ANY_COLUMN_HELP = "The name of a column of any table, or * for all columns. Leave empty for the record."
 
 
 class RuleForm(RowForm):
@@ -41,7 +41,7 @@ class RuleForm(RowForm):
     words = ""
     warnings: Iterable[str] = ()
 
-    def __init__(self, *args: Any, table: Table, record: Rule | None = None, **options: Any) -> None:
+    def __init__(self, *args: Any, table: Table | None, record: Rule | None = None, **options: Any) -> None:
         initial = {} if record is None else {name: getattr(record, name) for name in FIELDS}
         super().__init__(*args, table=table, record=record, initial=initial, **options)
 
@@ -50,19 +50,19 @@ class RuleForm(RowForm):
         self.fields["roles"].choices = sorted(roles.items(), key=lambda item: item[1])  # type: ignore[attr-defined]
         if "roles" in self.initial:
             self.initial["roles"] = [role for role in self.initial["roles"] if role in roles]
+        if self.table is None:
+            self.fields["column_name"].help_text = ANY_COLUMN_HELP
+            return
         chosen = str(self["column_name"].value() or "")
         choices = {RECORD_LEVEL: "the record", **columns}
         choices.setdefault(chosen, chosen)
         self.fields["column_name"].widget = forms.Select(choices=[*choices.items()], attrs={"data-rule-columns": ""})
 
-    def save(self) -> None:
+    def save_record(self) -> None:
         rule = self.record or Rule(table=self.table)
         for name in FIELDS if self.record is None else set(FIELDS).intersection(self.changed_data):
             setattr(rule, name, self.cleaned_data[name])
-        try:
-            save_record(rule)
-        except ValidationError as error:
-            add_errors(self, error)
+        save_record(rule)
 
 
 class RulesSection(RowSection):
@@ -71,7 +71,7 @@ class RulesSection(RowSection):
     prefix, row_form = "rules", RuleForm
     operations = OPERATIONS
 
-    def __init__(self, data: QueryDict | None, table: Table) -> None:
+    def __init__(self, data: QueryDict | None, table: Table | None) -> None:
         self.columns = columns_of(table)
         self.matrix = RuleMatrix(data, table, self.columns)
         self.inherited: list[dict[str, Any]] = []
@@ -91,35 +91,33 @@ class RulesSection(RowSection):
         return super().is_valid() and not self.matrix.errors
 
     def save(self) -> None:
-        for rule in self.records_to_delete:
-            rule.delete()
+        super().save()
         self.matrix.save()
-        remaining = {rule.pk for rule in Rule.objects.filter(table=self.table)}
-        for form in self.forms_to_save:
-            if form.has_changed() and (form.record is None or form.record.pk in remaining):
-                form.save()
 
     def describe(self, context: ReadContext) -> None:
         """Add what the page says about stored rules. Labels of records are in the words of the viewer."""
-        table = context.view.catalogue.tables.get(self.table.name)
-        if table is None or self.table.is_new:
-            return
         catalogue = context.view.catalogue
+        table = catalogue.tables.get(self.table.name) if self.table else None
+        if self.table and (table is None or self.table.is_new):
+            return
         warnings = {rule.pk: list(rule_warnings.warnings_of(catalogue, table, rule)) for rule in self.matrix.rules}
         for form in self.forms:
             if isinstance(form, RuleForm) and form.record is not None:
                 form.warnings = warnings.get(form.record.pk, ())
-                form.words = describe_query(context, table, form.record.condition) if form.record.condition else ""
-        self.notes = list(rule_warnings.missing_rules(catalogue, table))
+                condition = form.record.condition
+                form.words = describe_query(context, table, condition) if table and condition else ""
+        self.notes = list(rule_warnings.missing_rules(catalogue, table)) if table else []
         self.notes += [f"{rule}: {text}" for rule in self.matrix.stored.values() for text in warnings.get(rule.pk, ())]
+        if table is None:
+            return
         self.inherited = [
             {**rule_in_words(context, table, rule), "table": rule.table, "overridden": overridden}
             for rule, overridden in rule_warnings.inherited_rules(catalogue, table)
         ]
 
 
-def columns_of(table: Table) -> dict[str, str]:
+def columns_of(table: Table | None) -> dict[str, str]:
     """What a rule can be for besides the record: all columns, or one, those of the parents first."""
-    owners = [] if table.is_new else list(reversed(table.lineage))
+    owners = [] if table is None or table.is_new else list(reversed(table.lineage))
     named = {column.name: column.label for owner in owners for column in owner.columns.order_by("sys_id")}
     return {ANY_COLUMN: ALL_COLUMNS, **named, **{name: name for name in (*SYS_COLUMNS, OWN_TABLE_COLUMN)}}

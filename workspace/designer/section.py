@@ -33,7 +33,10 @@ class Section:
     # The path of its own script among the static files, if it has one.
     script = ""
 
-    def __init__(self, data: QueryDict | None, table: Table) -> None:
+    # None for the rules of any table.
+    table: Any
+
+    def __init__(self, data: QueryDict | None, table: Table | None) -> None:
         self.data, self.table = data, table
 
     def is_valid(self) -> bool:

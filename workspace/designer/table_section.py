@@ -15,36 +15,14 @@ from .names import name_of_label
 from .section import Section, add_errors, save_record
 
 
-class DesignModelForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A form whose record is validated when it is saved, with the catalogue of that moment."""
-
-    fixed_names: tuple[str, ...] = ()
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        # A refused save leaves the record as if it were stored, so this is noted before.
-        self.is_new = self.instance.is_new
-        for name in self.fixed_names if not self.is_new else ():
-            if name in self.fields:
-                self.fields[name].disabled = True
-
-    def _post_clean(self) -> None:
-        self.instance = forms.models.construct_instance(self, self.instance)
-
-    def save_record(self) -> None:
-        try:
-            save_record(self.instance)
-        except ValidationError as error:
-            add_errors(self, error)
-
-
 class TableChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]
     def label_from_instance(self, table: Table) -> str:
         return f"{table.label} ({table.name})"
 
 
-class TableForm(DesignModelForm):
-    fixed_names = Table.fixed_fields
+class TableForm(forms.ModelForm):  # type: ignore[type-arg]
+    """The record is validated when it is saved, with the catalogue of that moment."""
+
     name = forms.CharField(
         max_length=MAX_NAME_LENGTH,
         required=False,
@@ -69,9 +47,14 @@ class TableForm(DesignModelForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        if self.instance.is_system:
-            for name in ("number_prefix", "deferred_create"):
-                self.fields[name].disabled = True
+        # A refused save leaves the record as if it were stored, so this is noted before.
+        self.is_new = self.instance.is_new
+        fixed = () if self.is_new else ("name", "parent")
+        for name in (*fixed, *(("number_prefix", "deferred_create") if self.instance.is_system else ())):
+            self.fields[name].disabled = True
+
+    def _post_clean(self) -> None:
+        self.instance = forms.models.construct_instance(self, self.instance)
 
     def clean_name(self) -> str:
         """Without a name, one is derived from the label, as the script of the page does."""
@@ -94,4 +77,7 @@ class TableSection(Section):
 
     def save(self) -> None:
         if self.form.is_new or self.form.has_changed():
-            self.form.save_record()
+            try:
+                save_record(self.form.instance)
+            except ValidationError as error:
+                add_errors(self.form, error)

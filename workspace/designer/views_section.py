@@ -13,7 +13,7 @@ from tableapi.query.path_resolver import RuleScope, resolve_path
 from workspace.forms.display import path_label
 
 from .rows import LinesField, RowForm, RowSection
-from .section import add_errors, save_record
+from .section import save_record
 
 HEADING = "#"
 Entries = dict[str, str]
@@ -78,20 +78,17 @@ class ViewForm(RowForm):
         found = {path: resolve_path(scope, table, tuple(path.split("."))) for path in paths}
         return json.dumps({path: path_label(resolved) for path, resolved in found.items() if resolved})
 
-    def save(self) -> None:
+    def save_record(self) -> None:
         view = self.record or View(table=self.table)
-        try:
-            if view.name != self.cleaned_data["name"]:
-                view.name = self.cleaned_data["name"]
-                save_record(view)
-            entries = parse_lines(self.cleaned_data["columns"]) or all_columns(self.table)
-            for path, column in self.stored_columns.items():
-                if path not in entries:
-                    column.delete()
-            for position, (path, section) in enumerate(entries.items()):
-                self._save_column(view, path, section, position)
-        except ValidationError as error:
-            add_errors(self, error)
+        if view.name != self.cleaned_data["name"]:
+            view.name = self.cleaned_data["name"]
+            save_record(view)
+        entries = parse_lines(self.cleaned_data["columns"]) or all_columns(self.table)
+        for path, column in self.stored_columns.items():
+            if path not in entries:
+                column.delete()
+        for position, (path, section) in enumerate(entries.items()):
+            self._save_column(view, path, section, position)
 
     def _save_column(self, view: View, path: str, section: str, position: int) -> None:
         column = self.stored_columns.get(path) or ViewColumn(view=view, path=path)
@@ -114,15 +111,8 @@ class ViewsSection(RowSection):
     prefix, row_form = "views", ViewForm
 
     def load_records(self) -> Iterable[View]:
-        return self.table.views.prefetch_related("columns")
+        return View.objects.filter(table=self.table).prefetch_related("columns")
 
     def costs(self) -> Iterator[str]:
         for view in self.records_to_delete:
             yield f"The view “{view.name}” is deleted. Requests that name it are refused."
-
-    def save(self) -> None:
-        for view in self.records_to_delete:
-            view.delete()
-        for form in self.forms_to_save:
-            if form.has_changed():
-                form.save()

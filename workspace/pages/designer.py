@@ -9,13 +9,10 @@ from django.shortcuts import redirect
 from system.errors import AccessDenied, Conflict, NotFound
 from tableapi.database import catalogue_loader
 from workspace.designer import design_list
-from workspace.designer.design_form import DesignForm, find_table, new_table
+from workspace.designer.design_form import NEW_TABLE, DesignForm, find_table
 from workspace.lists.query_description import filter_context
 from workspace.pages.base import WorkspacePage
 from workspace.pages.search import search_text
-
-# Not a valid name of a table.
-NEW_TABLE = "new-table"
 
 
 class DesignerPage(WorkspacePage):
@@ -25,12 +22,6 @@ class DesignerPage(WorkspacePage):
         if request.user.is_authenticated and not self.user().is_superuser:
             raise AccessDenied("Only administrators can design tables.")
         return super().dispatch(request, *args, **kwargs)
-
-    def find_table(self, name: str) -> Any:
-        table = new_table() if name == NEW_TABLE else find_table(name)
-        if table is None:
-            raise NotFound("There is no such table.")
-        return table
 
 
 class DesignListPage(DesignerPage):
@@ -42,32 +33,33 @@ class DesignListPage(DesignerPage):
 
 
 class TableDesignPage(DesignerPage):
-    """`/design/{table}/`, and `/design/new-table/`."""
+    """`/design/{table}/`, `/design/new-table/`, and `/design/any-table/` for the rules that belong to no table."""
 
-    def get(self, request: HttpRequest, table: str) -> HttpResponse:
+    def get(self, request: HttpRequest, table: str | None = None) -> HttpResponse:
         catalogue_loader.reload_if_changed()  # the labels of view paths come from it
-        return self.show(DesignForm(self.find_table(table)))
+        return self.show(DesignForm(find_table(table) if table else None))
 
-    def post(self, request: HttpRequest, table: str) -> HttpResponse:
-        form = DesignForm(self.find_table(table), request.POST)
+    def post(self, request: HttpRequest, table: str | None = None) -> HttpResponse:
+        form = DesignForm(find_table(table) if table else None, request.POST)
         if request.POST.get("step"):  # adds an empty row where scripts are switched off
             form.add_row(request.POST["step"])
             return self.show(form)
         if not form.save():
             return self.show(form)
         messages.success(request, "Saved.")
-        return redirect("design-table", form.table.name)
+        return redirect(form.path)
 
     def show(self, form: DesignForm) -> HttpResponse:
         form.describe_rules(self.context())
-        return self.render("designer/page", {"form": form, "table": form.table, "preview": form.preview()})
+        preview = form.preview() if form.table else None
+        return self.render("designer/page", {"form": form, "table": form.table, "preview": preview})
 
 
 class PreviewView(DesignerPage):
     """`/design/{table}/preview/`: the preview of what was typed, as a fragment for the script of the page."""
 
     def post(self, request: HttpRequest, table: str) -> HttpResponse:
-        form = DesignForm(self.find_table(table), request.POST)
+        form = DesignForm(find_table(table), request.POST)
         return self.render("designer/preview", {"preview": form.preview()})
 
 
@@ -96,7 +88,7 @@ class TableDeletionPage(DesignerPage):
     def find_stored(self, name: str) -> Any:
         if name == NEW_TABLE:
             raise NotFound("There is no such table.")
-        return self.find_table(name)
+        return find_table(name)
 
     def show(self, table: Any, error: Conflict | None = None) -> HttpResponse:
         values = {"table": table, **design_list.deletion_of(table)}

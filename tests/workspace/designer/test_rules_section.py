@@ -216,15 +216,68 @@ def test_warnings_name_rules_that_never_decide_or_are_slow(as_alice: Client, dev
 
 def test_rules_of_parents_and_of_any_table_are_shown(as_alice: Client, device: Table, agents: Role):
     child = make_table("phone", parent=device)
-    create_rule(device, "read", roles=[agents.pk])
+    for_table = create_rule(device, "read", roles=[agents.pk])
     create_rule(device, "write", condition="colour=red")
-    create_rule(None, "delete", roles=[agents.pk])
+    for_any_table = create_rule(None, "delete", roles=[agents.pk])
     create_rule(child, "read")
     content = as_alice.get("/design/phone/").content.decode()
     text = page_text(as_alice.get("/design/phone/"))
     assert "Read Device for device agents Not used here" in text
     assert "Write Device for everyone where Colour is red" in text and "Delete any table for device agents" in text
-    assert '/design/device/#rules"' in content
+    assert f'/design/device/#record-{for_table.pk}"' in content
+    assert f'/design/any-table/#record-{for_any_table.pk}"' in content
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"condition": "colourISNT1"}, "position"),
+        ({"condition": "nonsense=1"}, "There is no column named &quot;nonsense&quot; at position 0"),
+        ({"condition": "colour=red^ORDERBYcolour"}, "cannot contain ORDERBY"),
+        ({"condition": "ORDERBYcolour"}, "cannot contain ORDERBY"),
+        ({"condition": "^EQ"}, "A condition is expected"),
+        ({"column_name": "nonsense", "condition": "shoe=1"}, "device has no column with this name"),
+        ({"column_name": "nonsense", "condition": "shoe=1"}, "There is no column named &quot;shoe&quot;"),
+        ({"roles": ["nobody"]}, "Select a valid choice"),
+    ],
+)
+def test_invalid_rule_is_reported(as_alice: Client, device: Table, values: dict[str, Any], sentence: str):  # B74
+    row = new_row("rules", "new", **{"operation": "read", "active": "on", **values})
+    assert sentence in page_text(as_alice.post("/design/device/", together(shown_data(as_alice, "device"), row)))
+    assert not Rule.objects.filter(table=device).exists()
+
+
+def test_rules_for_any_table_have_a_page_of_their_own(as_alice: Client, device: Table, agents: Role):
+    assert 'href="/design/any-table/"' in as_alice.get("/design/").content.decode()
+    create_rule(device)
+    ticked = create_rule(None, roles=[agents.pk])
+    conditional = create_rule(None, "write", condition="sys_version=1")
+    before, content = versions(), as_alice.get("/design/any-table/").content.decode()
+    assert f'id="record-{ticked.pk}"' in content and f'id="record-{conditional.pk}"' in content
+    assert as_alice.post("/design/any-table/", shown_data(as_alice, "any-table"))["Location"] == "/design/any-table/"
+    assert versions() == before
+
+    data = shown_data(as_alice, "any-table")
+    data["rules-cell"] = [f"delete::{agents.pk}"]
+    row = new_row("rules", "new", operation="read", column_name="colour", condition="sys_version=2", active="on")
+    assert as_alice.post("/design/any-table/", together(data, row)).status_code == 302
+    rules = Rule.objects.filter(table=None).order_by("operation", "condition")
+    assert [(rule.operation, rule.column_name, rule.condition, rule.roles) for rule in rules] == [
+        ("delete", "", "", [agents.pk]),
+        ("read", "colour", "sys_version=2", []),
+        ("write", "", "sys_version=1", []),
+    ]
+    assert Rule.objects.filter(table=device).count() == 1
+
+
+def test_rules_for_any_table_are_checked_and_their_changes_noticed(as_alice: Client, device: Table):
+    data = shown_data(as_alice, "any-table")
+    row = new_row("rules", "new", operation="read", condition="colour=1^^", active="on")
+    assert "position" in page_text(as_alice.post("/design/any-table/", together(data, row)))
+    create_rule(None, "delete")
+    text = page_text(as_alice.post("/design/any-table/", data | {"rules-cell": ["read::"]}))
+    assert "Another administrator changed" in text and "This rule lets every signed-in user delete" in text
+    assert not Rule.objects.filter(table=None, operation="read").exists()
 
 
 def test_without_scripts_a_button_adds_roles_and_columns(as_alice: Client, device: Table, agents: Role):

@@ -22,6 +22,7 @@ function nameCells(row, column, label) {
 function blankCopy(part) {
   const copy = part.cloneNode(true);
   for (const hidden of copy.querySelectorAll("[type=hidden]")) hidden.remove();
+  for (const cell of copy.querySelectorAll("td[id]")) cell.removeAttribute("id");
   for (const box of copy.querySelectorAll("[name=rules-cell]")) box.checked = box.defaultChecked = false;
   return copy;
 }
@@ -85,7 +86,7 @@ form.addEventListener("focusin", ({ target }) => {
   if (!target.matches?.("[data-rule-columns]")) return;
   const known = new Set([...target.options].map((option) => option.value));
   if (target === columnSelect) for (const group of groups.children) known.add(group.dataset.ruleGroup);
-  for (const row of form.querySelector("[data-rows=columns]").children) {
+  for (const row of form.querySelector("[data-rows=columns]")?.children ?? []) {
     const name = row.querySelector("[name$='-name']")?.value ?? row.querySelector("[data-name]").textContent;
     const label = row.querySelector("[name$='-label']").value;
     if (name && !known.has(name)) target.append(element("option", { value: name, textContent: label || name }));

@@ -9,7 +9,8 @@ const MAX_NAME_LENGTH = 63;
 const form = document.getElementById("design-form");
 const fields = form.dataset.table ? new Fields(form.dataset.table) : null;
 const columnRows = form.querySelector("[data-rows=columns]");
-const typesByControl = JSON.parse(columnRows.dataset.typesByControl);
+// The page of rules for any table has no columns and no preview.
+const typesByControl = columnRows ? JSON.parse(columnRows.dataset.typesByControl) : {};
 const controlOf = (row, name) => row.querySelector(`[name$="-${name}"]`);
 const changed = (control) => control.dispatchEvent(new Event("input", { bubbles: true }));
 document.body.classList.add("has-script");
@@ -76,8 +77,28 @@ function showControls(row) {
   const card = row.querySelector("[name$='-type']:checked")?.closest(".type-card");
   if (card) row.querySelector("[data-type-label]").textContent = card.querySelector("strong").textContent;
 }
+// A picker in place of a select with many options.
+const MAX_OPTIONS = 20;
+function addPicker(select) {
+  const options = [...select.options].filter(({ value }) => value).map(({ value, textContent }) => ({ id: value, label: textContent }));
+  const find = async (text) => options.filter(({ label }) => label.toLowerCase().includes(text.toLowerCase())).slice(0, MAX_OPTIONS);
+  const onChange = ([item]) => {
+    select.value = item?.id ?? "";
+    changed(select);
+  };
+  const items = options.filter(({ id }) => id === select.value);
+  const picker = createPicker({ label: select.labels[0].textContent, items, find, onChange });
+  const text = picker.querySelector("input");
+  text.placeholder = select.options[0].textContent;
+  text.id = select.id;
+  select.removeAttribute("id");
+  select.hidden = true;
+  select.before(picker);
+}
 function prepareColumn(row) {
   const label = controlOf(row, "label");
+  const target = controlOf(row, "reference_table");
+  if (target) addPicker(target);
   deriveName(label, controlOf(row, "name"), columnRows.dataset.namePrefix);
   showControls(row);
   row.addEventListener("change", (event) => {
@@ -278,6 +299,7 @@ const preview = document.getElementById("preview");
 let previewTimer;
 let previewRequest;
 async function showPreview() {
+  if (!preview) return;
   previewRequest?.abort();
   const request = (previewRequest = new AbortController());
   const options = { method: "POST", body: new FormData(form), signal: request.signal };
