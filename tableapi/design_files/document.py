@@ -108,13 +108,7 @@ class _Reader:
 
 
 def _default(attribute: Attribute) -> Any:
-    return (
-        list(attribute.default)
-        if attribute.type is list and attribute.default
-        else []
-        if attribute.type is list
-        else attribute.default
-    )
+    return list(attribute.default) if attribute.type is list else attribute.default
 
 
 def _read_value(attribute: Attribute, node: Node) -> Any:

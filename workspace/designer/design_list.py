@@ -10,8 +10,6 @@ from tableapi.design import change_costs
 from tableapi.models import Table
 from tableapi.models.validation import check_table_deletion
 
-HAS_RECORDS_HINT = "Delete its records in its list first."
-
 
 def find_tables(text: str) -> "QuerySet[Table, Any]":
     matches = Q(name__icontains=text) | Q(label__icontains=text)

@@ -27,7 +27,7 @@ def warnings_of(catalogue: Catalogue, table: Table | None, rule: StoredRule) -> 
                 yield from _slow(catalogue, table, rule)
     if table is None or rule.column_name == RECORD_LEVEL:
         return
-    if not _deciding_table(catalogue, table, rule.operation, RECORD_LEVEL)[1]:
+    if not _deciding_tables(catalogue, table, rule.operation, RECORD_LEVEL):
         yield f"It has no effect: no rule lets anyone {rule.operation} the record."
     elif rule.column_name == ANY_COLUMN and (own := _columns_with_rules(catalogue, table, rule.operation)):
         yield f"It does not apply to {', '.join(own)}, which have rules of their own."
@@ -55,7 +55,7 @@ def _has_index(table: Table, name: str) -> bool:
 
 def missing_rules(catalogue: Catalogue, table: Table) -> Iterator[str]:
     """One sentence about the operations for which no rule exists."""
-    missing = [name for name in OPERATIONS if not _deciding_table(catalogue, table, name, RECORD_LEVEL)[1]]
+    missing = [name for name in OPERATIONS if not _deciding_tables(catalogue, table, name, RECORD_LEVEL)]
     if missing:
         names = f"{', '.join(missing[:-1])} or {missing[-1]}" if len(missing) > 1 else missing[0]
         yield f"Only administrators can {names} the records, because no rule says who else can."
@@ -66,17 +66,13 @@ def inherited_rules(catalogue: Catalogue, table: Table) -> Iterator[tuple[Rule, 
     for owner in rule_tables(table)[1:]:
         for rule in catalogue.rules:
             if rule.table == owner and (rule.column in ("", ANY_COLUMN) or rule.column in table.columns):
-                decides, _ = _deciding_table(catalogue, table, rule.operation, rule.column)
-                yield rule, decides != owner
+                yield rule, _deciding_tables(catalogue, table, rule.operation, rule.column)[0] != owner
 
 
-def _deciding_table(catalogue: Catalogue, table: Table, operation: str, column: str) -> tuple[str | None, bool]:
-    """The nearest table with a rule of this level, and whether there is one."""
-    levels = catalogue.rules_by_level
-    found = [name for name in rule_tables(table) if (operation, name, column) in levels]
-    return (found[0], True) if found else (None, False)
+def _deciding_tables(catalogue: Catalogue, table: Table, operation: str, column: str) -> list[str | None]:
+    """The tables with a rule of this level. The first one decides."""
+    return [name for name in rule_tables(table) if (operation, name, column) in catalogue.rules_by_level]
 
 
 def _columns_with_rules(catalogue: Catalogue, table: Table, operation: str) -> list[str]:
-    names = (name for name in table.columns if _deciding_table(catalogue, table, operation, name)[1])
-    return sorted(names)
+    return sorted(name for name in table.columns if _deciding_tables(catalogue, table, operation, name))
