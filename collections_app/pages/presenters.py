@@ -18,7 +18,7 @@ WEAK_SCORE_SHARE = 0.25
 PREVIOUS_VERSION_NOTE = "Searches use the previous version."
 # Errors of the file itself, for which a retry is not offered because it would fail again.
 FILE_ERROR_CODES = ("damaged", "encrypted", "limit_pages")
-FIX_FILE_ADVICE = "Retrying won't help. Fix the file, upload it again and delete this entry."
+FIX_FILE_ADVICE = "Retrying won't help. Fix the file and replace it."
 
 
 def page_range(first: int | None, last: int | None) -> str:

@@ -31,7 +31,7 @@ TEXT_CONFIGURATIONS = (
     "indonesian irish italian lithuanian nepali norwegian portuguese romanian russian serbian spanish swedish tamil "
     "turkish yiddish"
 )
-LANGUAGE_HELP = "Language for keyword search in new and reprocessed documents. Leave empty to detect it per document."
+LANGUAGE_HELP = "Language for keyword search in new and reprocessed documents. “Simple” compares words as written."
 NAME_TAKEN = "A collection with this name already exists."
 
 

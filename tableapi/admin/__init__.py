@@ -27,6 +27,13 @@ def table_step() -> dashboard.Step:
     return dashboard.Step("Create a table", reverse("admin:tableapi_table_changelist"), is_done)
 
 
+@dashboard.register_step(order=45, app="tableapi")
+def rules_step() -> dashboard.Step:
+    url = reverse("design-table", args=["task"]) + "#rules"
+    is_done = Rule.objects.filter(table__name="task").exists()
+    return dashboard.Step("Decide who may work with tasks", url, is_done)
+
+
 @dashboard.register_tile(order=20)
 def table_tile(request: HttpRequest) -> dashboard.Tile | None:
     if not request.user.is_superuser:

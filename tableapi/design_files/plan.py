@@ -42,7 +42,7 @@ class Step:
 
 def _shown(value: Any) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(map(str, value))}]"
+        return f"[{', '.join(map(str, value))}]" if value else "none"
     return f"“{value}”" if isinstance(value, str) else "none" if value is None else str(value).lower()
 
 

@@ -58,7 +58,8 @@ def _role_reason(changes: dict[str, tuple[Any, Any]]) -> str:
 def _rule_reason(step: "Step", levels: Counter[Key]) -> str:
     new = step.item.values
     if step.action == "create":
-        return "A new rule." if new["active"] else ""
+        is_for_everyone = not new["roles"] and not new["condition"]
+        return ("A new rule for everyone." if is_for_everyone else "A new rule.") if new["active"] else ""
     assert step.stored is not None
     old = step.stored.values
     if step.action == "delete" or not new["active"]:

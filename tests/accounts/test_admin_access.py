@@ -23,6 +23,7 @@ MODEL_LABELS = [model._meta.label for model in ADMIN_MODELS]
 REPLACED_FORMS = (
     "collections_app.Collection",
     "tableapi.Column",
+    "tableapi.Rule",
     "tableapi.SetRule",
     "tableapi.Table",
     "tableapi.View",
@@ -31,6 +32,7 @@ REPLACED_FORMS = (
 FORBIDDEN_ACTIONS: dict[str, set[str]] = {
     "system.Property": {"add", "delete"},
     "system.DeletionLogEntry": {"add", "change", "delete"},
+    "system.UserViewUse": {"add", "change", "delete"},
     "django_celery_beat.PeriodicTask": {"add", "delete"},
     "tableapi.DeferredRecord": {"add", "change", "delete"},
     "collections_app.Document": {"add", "change", "delete"},

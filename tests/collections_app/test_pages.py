@@ -305,7 +305,7 @@ class TestDocuments:
         )
         for collection in (own_collection, readable_collection):
             library.add_failing_document(collection)
-        assert "Fix the file, upload it again and delete this entry." in self.document_list(as_carl, own_collection)
+        assert "Fix the file and replace it." in self.document_list(as_carl, own_collection)
         assert "Fix the file" not in self.document_list(as_rita, readable_collection)
 
     def test_readers_can_download_originals(self, as_rita: Client):
@@ -488,7 +488,7 @@ class TestRetry:
     def test_retry_is_not_offered_for_unreadable_files(self, as_carl: Client):
         document = library.add_failing_document(library.make_library_collection())
         page = page_html(as_carl.get(documents_page_path(document.collection)))
-        assert "Fix the file, upload it again" in page and "retry-" not in page
+        assert "Fix the file and replace it." in page and "retry-" not in page
 
 
 class TestReprocess:

@@ -29,7 +29,7 @@ def test_file_is_planned_then_applied(as_alice: Client):
     assert "Show the plan" in as_alice.get(URL).content.decode()
     page = as_alice.post(URL, {"file": SimpleUploadedFile("design.yaml", TEXT.encode())}).content.decode()
     assert "create table device" in page and "&lt;b&gt;Device" in page and "<b>Device" not in page
-    assert page.index("create rule read device") < page.index("create table device") and "Widened." in page
+    assert page.index("create rule read device") < page.index("create table device") and "More rights." in page
     assert not Table.objects.filter(name="device").exists()
     page = as_alice.post(URL, {"text": TEXT, "digest": digest_of(page)}).content.decode()
     assert "Applied: 2 steps" in page and Table.objects.filter(name="device").exists()

@@ -45,7 +45,11 @@ class ColumnForm(RowForm):
     read_only = forms.BooleanField(required=False, label="Read-only")
     is_unique = forms.BooleanField(required=False, label="Unique")
     is_indexed = forms.BooleanField(required=False, label="Indexed for filters and search")
-    is_display = forms.BooleanField(required=False, label="Names the record")
+    is_display = forms.BooleanField(
+        required=False,
+        label="Names the record",
+        help_text="In a new table without record numbers, the first text column does so if none is chosen.",
+    )
     converted_from_text = forms.BooleanField(required=False, label="Callers still get plain text")
     default_value = LinesField(required=False, widget=forms.Textarea(attrs={"rows": 1}), label="Default value")
     max_length = forms.IntegerField(required=False, min_value=1, label="Maximum length")
@@ -178,7 +182,15 @@ class ColumnsSection(RowSection):
         names = [form for form in self.forms_to_save if form.cleaned_data["is_display"]]
         for form in names[1:]:
             form.add_error("is_display", "Only one column can name the record.")
+        if not names and self.table.is_new and not self.table.number_prefix and not self.table.parent_id:
+            self._name_records()
         return len(names) < 2
+
+    def _name_records(self) -> None:
+        """Without a name, people would see records by their ID."""
+        texts = [form.cleaned_data for form in self.forms_to_save if form.cleaned_data["type"] == "string"]
+        if texts and not any(cleaned["name"] == "name" for cleaned in texts):
+            texts[0]["is_display"] = True
 
     def costs(self) -> Iterator[str]:
         for form in self.forms_to_save:

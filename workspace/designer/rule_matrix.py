@@ -106,16 +106,22 @@ class RuleMatrix:
             rule.delete()
         for cell in sorted(self.ticked - self.stored.keys()):
             try:
-                self._create(cell)
+                roles = [self.role_id(cell.role)] if cell.role else []
+                save_record(Rule(table=self.table, operation=cell.operation, column_name=cell.column, roles=roles))
             except ValidationError as error:
                 name = f"{self.roles.get(cell.role, '')}: {cell.operation} {self.subjects.get(cell.column, '')}"
                 self.errors.append(f"{name}: {' '.join(error.messages)}")
 
-    def _create(self, cell: Cell) -> None:
-        if cell.role.startswith(NEW_ROLE) and cell.role not in self.new_role_ids:
-            role = Role(name=cell.role.removeprefix(NEW_ROLE))
-            savers.saver_of(Role).clean(role)
-            save_record(role)
-            self.new_role_ids[cell.role] = role.pk
-        roles = [self.new_role_ids.get(cell.role, cell.role)] if cell.role else []
-        save_record(Rule(table=self.table, operation=cell.operation, column_name=cell.column, roles=roles))
+    @property
+    def roles_of_rules(self) -> dict[str, str]:
+        """All roles, with those that saving creates."""
+        return self.role_names | {role: name for role, name in self.roles.items() if role.startswith(NEW_ROLE)}
+
+    def role_id(self, role: str) -> str:
+        """The ID of the role, which is created if it is new."""
+        if role.startswith(NEW_ROLE) and role not in self.new_role_ids:
+            record = Role(name=role.removeprefix(NEW_ROLE))
+            savers.saver_of(Role).clean(record)
+            save_record(record)
+            self.new_role_ids[role] = record.pk
+        return self.new_role_ids.get(role, role)

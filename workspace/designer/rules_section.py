@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
 from tableapi.access.permissions import ANY_COLUMN, RECORD_LEVEL
@@ -32,7 +33,8 @@ class RuleForm(RowForm):
         required=False,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 2, "data-condition": "", "spellcheck": "false"}),
-        help_text="An encoded query, such as assigned_userDYNAMICme. Leave empty for every record.",
+        help_text="An encoded query, such as assigned_userDYNAMICme (assigned to the user) or active=true. Leave empty "
+        "for every record.",
     )
     description = forms.CharField(required=False, strip=False, max_length=255)
     active = forms.BooleanField(required=False, initial=True)
@@ -84,13 +86,19 @@ class RulesSection(RowSection):
     def _form(self, number: str, record: Any = None, data: QueryDict | None = None) -> RuleForm:
         form = super()._form(number, record, data)
         assert isinstance(form, RuleForm)
-        form.offer(self.matrix.role_names, self.columns)
+        form.offer(self.matrix.roles_of_rules, self.columns)
         return form
 
     def is_valid(self) -> bool:
         return super().is_valid() and not self.matrix.errors
 
     def save(self) -> None:
+        for form in self.forms_to_save:
+            try:
+                form.cleaned_data["roles"] = [self.matrix.role_id(role) for role in form.cleaned_data["roles"]]
+            except ValidationError as error:
+                form.add_error("roles", error.messages)
+                return
         super().save()
         self.matrix.save()
 

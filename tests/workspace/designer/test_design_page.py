@@ -318,6 +318,23 @@ def test_only_one_column_can_name_the_record(as_alice: Client, device: Table):
     assert "Only one column can name the record." in page_text(as_alice.post("/design/device/", data))
 
 
+@pytest.mark.parametrize(
+    ("table", "expected_name"),
+    [({}, "model"), ({"table-number_prefix": "LAP"}, "number")],
+)
+def test_the_first_text_column_names_the_records_of_a_new_table(
+    as_alice: Client, db: None, table: dict[str, str], expected_name: str
+):
+    columns = together(
+        new_row("columns", "1", label="Price", type="decimal"),
+        new_row("columns", "2", label="Model", type="string"),
+        new_row("columns", "3", label="Maker", type="string"),
+    )
+    as_alice.post("/design/new-table/", {"table-label": "Laptop", "table-name": "", **columns, **table})
+    chosen = Column.objects.filter(table__name="laptop", is_display=True)
+    assert [column.name for column in chosen] == [expected_name]
+
+
 def test_a_missing_read_rule_is_mentioned(as_alice: Client, device: Table):
     hint = "Only administrators can create, read, write or delete the records"
     rule = Rule(table=device, operation="read", active=False)

@@ -100,6 +100,23 @@ def test_a_new_role_with_the_name_of_an_existing_one_is_that_role(as_alice: Clie
     assert Rule.objects.get(table=device).roles == [agents.pk]
 
 
+def test_a_rule_with_a_condition_can_have_a_new_role(as_alice: Client, device: Table):
+    row = new_row("rules", "n", active="on", operation="read", column_name="", condition="colour=red", roles=["new:it"])
+    save(as_alice, together(shown_data(as_alice, "device"), row) | {"rules-role": ["new:it"]})
+
+    rule = Rule.objects.get(table=device)
+    assert (rule.condition, rule.roles) == ("colour=red", [Role.objects.get(name="it").pk])
+
+
+def test_a_wrong_new_role_of_a_rule_is_refused(as_alice: Client, device: Table):
+    row = new_row(
+        "rules", "n", active="on", operation="read", column_name="", condition="colour=red", roles=[f"new:{'a' * 300}"]
+    )
+    data = together(shown_data(as_alice, "device"), row) | {"rules-role": [f"new:{'a' * 300}"]}
+    assert as_alice.post("/design/device/", data).status_code == 200
+    assert not Rule.objects.filter(table=device).exists() and not Role.objects.filter(name__startswith="aaa").exists()
+
+
 def test_rules_with_conditions_are_changed_created_and_deleted(as_alice: Client, device: Table, agents: Role):
     changed = create_rule(device, condition="colour=red")
     create_rule(device, "delete", condition="colour=blue")

@@ -27,6 +27,22 @@ function blankCopy(part) {
   return copy;
 }
 
+// The rules with conditions can have a new role too.
+function offerNewRole(role, name) {
+  const template = form.querySelector("template[data-row-template=rules]").content;
+  for (const list of [template, ...form.querySelectorAll("[data-rows=rules] > [data-row]")]) {
+    const option = list.querySelector(".rule-roles label:has(input)").parentElement;
+    const copy = option.cloneNode(true);
+    const box = copy.querySelector("input");
+    box.value = role;
+    box.removeAttribute("id");
+    box.checked = box.defaultChecked = false;
+    copy.querySelector("label").removeAttribute("for");
+    copy.querySelector("label").replaceChildren(box, ` ${name}`);
+    option.parentElement.append(copy);
+  }
+}
+
 function addRole(role, name) {
   const existing = [...groups.querySelectorAll("tr[data-role]")].find((row) => row.querySelector("th span").textContent === name);
   if (!existing)
@@ -38,6 +54,7 @@ function addRole(role, name) {
       group.querySelector("tbody").append(row);
       nameCells(row, group.dataset.ruleGroup, group.querySelector("caption").textContent.toLowerCase());
     }
+  if (!existing && role.startsWith("new:")) offerNewRole(role, name);
   (existing ?? groups.querySelector("tbody tr:last-child")).querySelector("[name=rules-cell]").focus();
   changed();
 }

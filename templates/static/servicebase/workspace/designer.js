@@ -287,9 +287,12 @@ for (const add of form.querySelectorAll("[data-add-row]"))
   add.addEventListener("click", () => addRow(add.dataset.addRow).querySelector("select, input:not([type=hidden])").focus());
 for (const add of form.querySelectorAll("[data-add-view]"))
   add.addEventListener("click", () => {
-    const row = addRow("views");
-    const name = controlOf(row, "name");
-    name.value = add.dataset.addView;
+    const viewName = add.dataset.addView;
+    const names = [...form.querySelector("[data-rows=views]").children].map((row) => controlOf(row, "name"));
+    const existing = viewName && names.find(({ value }) => value === viewName);
+    if (existing) return existing.focus();
+    const name = controlOf(addRow("views"), "name");
+    name.value = viewName;
     name.focus();
     changed(name);
   });
