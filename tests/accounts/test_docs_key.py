@@ -125,7 +125,7 @@ def test_response_is_not_cached(as_bob: Client):
 def test_account_page_does_not_list_the_key(as_bob: Client):
     create_docs_key(as_bob)
     page = as_bob.get("/account/").content.decode()
-    assert AccessKey.objects.get().prefix not in page and "API docs" not in page
+    assert AccessKey.objects.get().prefix not in page and "never used" not in page
 
 
 def test_administrators_see_where_the_key_comes_from(as_bob: Client, as_alice: Client):

@@ -6,6 +6,7 @@ an example in `tests/project/access/world.py`, or a line in `NOT_REACHED` that s
 
 import json
 from collections.abc import Iterator
+from zlib import crc32
 
 import pytest
 from playwright.sync_api import Browser
@@ -63,6 +64,7 @@ ROUTES = sorted(
         if not route.startswith((*OTHER_PREFIXES, REMOVED_EXAMPLES)) and route not in DRAWN_BY_LIBRARIES
     }
 )
+LOOKS = ((DESKTOP_SIZE, "light"), (PHONE_SIZE, "dark"))
 CHANGE_THEME = """theme => {
   document.documentElement.dataset.theme = theme;
   if (document.documentElement.hasAttribute("x-data")) Alpine.$data(document.documentElement).switchTheme(theme);
@@ -71,9 +73,10 @@ CHANGE_THEME = """theme => {
 
 
 class PageCheck:
-    """Opens pages in light on a desktop, then in dark on a phone, without loading them again."""
+    """Opens pages in light on a desktop or in dark on a phone."""
 
-    def __init__(self, browser: Browser, product: Stack, paths: dict[str, str]) -> None:
+    def __init__(self, browser: Browser, product: Stack, paths: dict[str, str], *, checks_all_looks: bool) -> None:
+        self.checks_all_looks = checks_all_looks
         self.visitor, self.paths = Visitor(browser, product, viewport=DESKTOP_SIZE), paths
         self.anonymous = Visitor(browser, product, viewport=DESKTOP_SIZE)
         self.visitor.sign_in("alice")
@@ -86,23 +89,24 @@ class PageCheck:
     def check(self, path: str, visitor: Visitor | None = None, expected_problems: int = 0) -> None:
         visitor = visitor or self.visitor
         page = visitor.page
-        page.set_viewport_size(DESKTOP_SIZE)
-        visitor.open(path)
-        page.evaluate(CHANGE_THEME, "light")
-        assert_no_findings(page)
         page.set_viewport_size(PHONE_SIZE)
-        page.evaluate(CHANGE_THEME, "dark")
-        assert_no_findings(page)
+        visitor.open(path)
         assert visitor.overflow_px() <= 0, f"{path} is wider than a phone"
+        # About half of the pages in each look, and with --nightly every page in both.
+        for size, theme in LOOKS if self.checks_all_looks else [LOOKS[crc32(path.encode()) % len(LOOKS)]]:
+            page.set_viewport_size(size)
+            page.evaluate(CHANGE_THEME, theme)
+            assert_no_findings(page)
         problems, visitor.problems = visitor.problems, []
         assert len(problems) == expected_problems, problems
 
 
 @pytest.fixture(scope="module")
-def page_check(browser: Browser, product: Stack) -> Iterator[PageCheck]:
+def page_check(request: pytest.FixtureRequest, browser: Browser, product: Stack) -> Iterator[PageCheck]:
     completed = manage("shell", "-c", CREATE_EXAMPLES.replace("URL", product.url), env=product.env)
     assert completed.returncode == 0, completed.stderr
-    check = PageCheck(browser, product, json.loads(completed.stdout.partition("PATHS")[2]))
+    paths = json.loads(completed.stdout.partition("PATHS")[2])
+    check = PageCheck(browser, product, paths, checks_all_looks=request.config.getoption("--nightly"))
     yield check
     check.visitor.context.close()
     check.anonymous.context.close()
