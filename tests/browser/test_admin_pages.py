@@ -1,4 +1,4 @@
-"""Each administrator opens every page of the administration that their role allows."""
+"""Each administrator sees the pages of the administration that their role allows, and can open them."""
 
 import pytest
 
@@ -57,9 +57,9 @@ def test_every_page_of_a_role_opens_without_errors(visitor: Visitor, login: str)
     assert visitor.open("/admin/") == 200
     paths = sidebar_paths(visitor)
     assert EXPECTED_PAGES[login] <= set(paths)
-    if login != "alice":
-        assert set(paths) == EXPECTED_PAGES[login]
-    opened_record_count = 0
+    if login == "alice":
+        return  # `test_every_page.py` opens the pages
+    assert set(paths) == EXPECTED_PAGES[login]
     for path in paths:
         assert visitor.open(path) == 200, path
         assert visitor.overflow_px() <= 0, path
@@ -69,8 +69,6 @@ def test_every_page_of_a_role_opens_without_errors(visitor: Visitor, login: str)
         for subpath in subpaths:
             assert visitor.open(subpath) == 200, subpath
             assert visitor.overflow_px() <= 0, subpath
-            opened_record_count += "/change/" in subpath
-    assert opened_record_count >= (5 if login == "alice" else 0)
 
 
 def test_user_without_a_role_gets_an_explanation(visitor: Visitor):

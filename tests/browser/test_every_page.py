@@ -54,7 +54,7 @@ REMOVED_EXAMPLES = "admin/tableapi/deferredrecord/<"
 # Pages with more than one look, and those of nobody.
 MORE_PATHS = (
     "/nowhere", "/tables/task/?sysparm_query=active=true", "/collections/{collection}/?q=paper",
-    "/admin/accounts/user/?q=nobody-at-all",
+    "/admin/accounts/user/?q=nobody-at-all", "/find/?q=a",
 )  # fmt: skip
 ANONYMOUS_PATHS = ("/login/", "/login/?local=1&signed_out=1", "/sso/callback/", "/nowhere")
 ROUTES = sorted(

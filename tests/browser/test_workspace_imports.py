@@ -64,10 +64,3 @@ def test_ctrl_k_finds_pages_and_records_by_keyboard(visitor: Visitor):
     expect(page.get_by_role("option", name="Task", exact=True)).to_have_attribute("aria-selected", "true")
     page.keyboard.press("Enter")
     page.wait_for_url("**/tables/task/")
-
-
-@pytest.mark.parametrize("path", ["/tables/", "/find/?q=a"])
-def test_home_and_search_have_no_accessibility_findings(visitor: Visitor, path: str):
-    visitor.sign_in("alice").open(path)
-    assert_no_findings(visitor.page)
-    assert visitor.overflow_px() <= 0
