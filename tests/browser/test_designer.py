@@ -217,3 +217,16 @@ def test_a_rule_for_any_table_is_ticked_on_its_page(visitor: Visitor):
     expect(page.get_by_text("Saved.")).to_be_visible()
     expect(page.get_by_label(f"{role}: read {column}")).to_be_checked()
     assert visitor.overflow_px() <= 0
+
+
+def test_a_rule_with_a_condition_offers_a_new_role(desktop_visitor: Visitor):
+    page = desktop_visitor.sign_in("alice").page
+    page.goto("/design/any-table/")
+    page.get_by_label("New role").fill("gardeners")
+    page.get_by_role("button", name="Add the new role").click()
+    page.get_by_role("button", name="Add a rule with a condition").locator("visible=true").click()
+    page.locator("[data-rows=rules] > [data-row]").last.get_by_label("gardeners").check()
+    page.get_by_role("textbox", name="Condition").last.fill("sys_version=2")
+    page.get_by_role("button", name="Save", exact=True).last.click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    expect(page.locator("[data-rows=rules] > [data-row]").last.get_by_label("gardeners")).to_be_checked()
