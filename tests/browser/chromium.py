@@ -8,9 +8,10 @@ from functools import cache
 
 from tests.support.programs import MissingProgram, command_succeeds, installation_lock
 
-PROGRAM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# The shell has no user interface of its own, so a window costs a third of the time.
+PROGRAM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Without recommended packages, Debian's Chromium has no font, and renders all text as boxes.
-DEBIAN_PACKAGES = ("chromium", "fonts-dejavu-core")
+DEBIAN_PACKAGES = ("chromium-headless-shell", "fonts-dejavu-core")
 DOWNLOAD_PATH_SCRIPT = (
     "from playwright.sync_api import sync_playwright as s\nwith s() as p: print(p.chromium.executable_path)"
 )

@@ -190,8 +190,8 @@ def test_collection_is_deleted_after_a_confirmation(collection_visitor: Visitor)
 
 
 def test_new_user_searches_the_product_documentation(desktop_visitor: Visitor):
-    desktop_visitor.sign_in("alice")
-    page = desktop_visitor.page
+    page = desktop_visitor.sign_in("alice").page
+    page.goto("/")
     page.get_by_role("link", name="Collections", exact=True).click()
     page.locator("#collections").wait_for()
     search_field = page.get_by_label("Find a collection")

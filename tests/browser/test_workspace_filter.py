@@ -224,6 +224,7 @@ def test_every_query_is_written_as_the_server_writes_it(desktop_visitor: Visitor
         except QueryError:
             continue
     page = desktop_visitor.sign_in("bob").page
+    page.goto("/")
     script = """async ([trees, spellings]) => {
         const { toText } = await import("/static/servicebase/workspace/query-text.js");
         return trees.map((tree) => toText(tree, spellings));
@@ -241,7 +242,9 @@ def test_times_are_edited_on_the_clock_of_the_account(desktop_visitor: Visitor, 
         const { toLocalTime, fromLocalTime } = await import("/static/servicebase/workspace/filter-dates.js");
         return values.map((value) => [toLocalTime(value, zone), fromLocalTime(toLocalTime(value, zone), zone)]);
     }"""
-    pairs = desktop_visitor.sign_in("bob").page.evaluate(script, [values, zone])
+    page = desktop_visitor.sign_in("bob").page
+    page.goto("/")
+    pairs = page.evaluate(script, [values, zone])
     local_times = [f"{instant.astimezone(ZoneInfo(zone)):%Y-%m-%dT%H:%M}" for instant in instants]
     assert pairs == [[local, value] for local, value in zip(local_times, values, strict=True)]
 

@@ -16,32 +16,34 @@ pytestmark = pytest.mark.browser
 CALLER_EMAIL = f"Caller{PATH_SEPARATOR}Email"
 QUERY = "short_descriptionSTARTSWITHListed^ORDERBYnumber"
 PATH = f"/tables/task/?sysparm_query={QUERY}&columns=number,short_description,priority,state"
-CREATE_TASKS = """
-import json
+TASKS_PATH = "/rest/v1/table/task"
+CREATE_KEY = """
 from accounts.authentication import access_keys
 from accounts.models import User
-from django.test import Client
-key = access_keys.create_key(User.objects.get(login="alice"), "of a test", expires_at=None, scope=[])
-client = Client(SERVER_NAME="localhost", headers={"Authorization": f"Bearer {key}", "Accept": "application/json"})
-url = "/rest/v1/table/task"
-old = client.get(url, {"sysparm_query": "short_descriptionSTARTSWITHListed", "sysparm_limit": 200}).json()["data"]
-for record in old:
-    client.delete(f"{url}/{record['sys_id']}")
-texts = [(f"Listed {number:02}", f"Body {number:02}") for number in range(COUNT)]
-body = [{"short_description": short, "description": long, "priority": "3"} for short, long in texts]
-response = client.post("/rest/v1/bulk/task", json.dumps(body), content_type="application/json")
-assert response.status_code == 201, response.content
+print(access_keys.create_key(User.objects.get(login="alice"), "of a test", expires_at=None, scope=[]))
 """
 
 
-def create_tasks(product: Stack, count: int) -> None:
-    completed = manage("shell", "-c", CREATE_TASKS.replace("COUNT", str(count)), env=product.env)
+@pytest.fixture(scope="module")
+def key(product: Stack) -> str:
+    completed = manage("shell", "-v", "0", "-c", CREATE_KEY, env=product.env)
     assert completed.returncode == 0, completed.stderr
+    return completed.stdout.strip()
+
+
+def create_tasks(product: Stack, key: str, count: int) -> None:
+    query = "sysparm_query=short_descriptionSTARTSWITHListed&sysparm_limit=200"
+    for record in product.call("GET", f"{TASKS_PATH}?{query}", key=key).body["data"]:
+        product.call("DELETE", f"{TASKS_PATH}/{record['sys_id']}", key=key)
+    texts = [(f"Listed {number:02}", f"Body {number:02}") for number in range(count)]
+    records = [{"short_description": short, "description": long, "priority": "3"} for short, long in texts]
+    response = product.call("POST", "/rest/v1/bulk/task", records, key=key)
+    assert response.status == 201, response.body
 
 
 @pytest.fixture
-def tasks(product: Stack) -> None:
-    create_tasks(product, 5)
+def tasks(product: Stack, key: str) -> None:
+    create_tasks(product, key, 5)
 
 
 def cell(page: Page, row: int, column: int) -> Locator:
@@ -68,8 +70,8 @@ def test_list_is_sorted_searched_and_counted(visitor: Visitor, tasks: None):
     assert_no_findings(page)
 
 
-def test_more_rows_are_loaded_after_the_last_one(desktop_visitor: Visitor, product: Stack):
-    create_tasks(product, 70)
+def test_more_rows_are_loaded_after_the_last_one(desktop_visitor: Visitor, product: Stack, key: str):
+    create_tasks(product, key, 70)
     page = desktop_visitor.sign_in("alice").page
     desktop_visitor.open(PATH)
     expect(page.locator("#records tbody tr[data-id]")).to_have_count(50)

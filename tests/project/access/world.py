@@ -100,6 +100,8 @@ def example_path(route: str, ids: dict[str, str]) -> str:
 
 
 def _admin_path(app_label: str, model_name: str, remainder: str) -> str:
+    if "<" not in remainder:
+        return f"admin/{app_label}/{model_name}/{remainder}"
     model = apps.get_model(app_label, model_name)
     record = model._default_manager.order_by("pk").first()
     assert record is not None, f"{app_label}.{model_name} needs a row"
