@@ -261,10 +261,17 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def backup_content(service: Service, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return create_backup(service, tmp_path_factory.mktemp("backup") / "intact.backup").read_bytes()
+
+
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_damaged_file_changes_nothing(damage: Callable[[bytes], bytes], service: Service, folder: Path):
-    backup_file = create_backup(service, folder / "damaged.backup")
-    backup_file.write_bytes(damage(backup_file.read_bytes()))
+def test_damaged_file_changes_nothing(
+    damage: Callable[[bytes], bytes], service: Service, backup_content: bytes, folder: Path
+):
+    backup_file = folder / "damaged.backup"
+    backup_file.write_bytes(damage(backup_content))
     contents_before, databases_before = table_contents(service.servers.postgres.url), database_names(service.servers)
 
     refusal = manage("restore", str(backup_file), env=service.web.env)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 # The administrator can change the catalogue and its rules, which changes the result of the next requests.
 CALLER_NAMES = ("nobody", "gone", "person", "itil", "monitor", "sso", "coll", "narrow", "admin")
-FEW_EXAMPLES, MANY_EXAMPLES = 6, 150
+FEW_EXAMPLES, MANY_EXAMPLES = 4, 150
 
 
 @dataclass
