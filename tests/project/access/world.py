@@ -100,7 +100,7 @@ def example_path(route: str, ids: dict[str, str]) -> str:
 
 
 def _admin_path(app_label: str, model_name: str, remainder: str) -> str:
-    if "<" not in remainder:
+    if not re.search("[<(]", remainder):
         return f"admin/{app_label}/{model_name}/{remainder}"
     model = apps.get_model(app_label, model_name)
     record = model._default_manager.order_by("pk").first()
