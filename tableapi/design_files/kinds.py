@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from accounts.models import Role
 from system.records import savers
 from tableapi.catalogue.definitions import NUMBER_COLUMN
+from tableapi.catalogue.value_readers import invalid_choice_message
 from tableapi.models import Choice, Column, Rule, SetRule, Table, View, ViewColumn
 from tableapi.models.catalogue_version import CatalogueRecord
 from tableapi.read.context import Caller
@@ -115,8 +116,11 @@ class Kind:
         """Set what the item gives. Raises ValidationError for a name that does not exist."""
         for name, value in item.values.items():
             attribute = self.by_name[name]
+            choices = dict(self.model._meta.get_field(attribute.record_field).flatchoices)
             if attribute.target:
                 value = _named_records(attribute, item, value)
+            elif choices and value not in choices:
+                raise ValidationError({attribute.record_field: invalid_choice_message(list(choices))})
             setattr(record, attribute.record_field, value)
 
     def save(self, record: Any, caller: Caller) -> None:

@@ -7,6 +7,7 @@ import yaml
 from django.core.management import CommandError, call_command
 
 from accounts.models import Role, User, UserRole
+from tableapi.catalogue.column_types import COLUMN_TYPES
 from tableapi.models import Choice, Column, Rule, Table
 from tests.tableapi.world import (
     ApiClient,
@@ -72,6 +73,17 @@ def test_file_is_refused_as_a_whole(designer: ApiClient, device: Table):
     assert error_of(response) == (422, "invalid_value", "name")
     assert "column device.sys_x (name): Names that start with" in response.json()["errors"][0]["message"]
     assert export(designer) == before
+
+
+def test_refusal_of_a_wrong_type_lists_the_types(designer: ApiClient, device: Table):
+    wrong_column = {"name": "size", "label": "Size", "type": "number"}
+    wrong_rule = {"operation": "fly", "roles": []}
+    for design, names in (
+        (tables(columns=[wrong_column]), ", ".join(COLUMN_TYPES)),
+        (tables(rules=[wrong_rule]), "create, read, write, delete"),
+    ):
+        message = apply(designer, design).json()["errors"][0]["message"]
+        assert message.endswith(f": Not a valid choice. Expected one of: {names}."), message
 
 
 def test_contradiction_is_refused(designer: ApiClient, device: Table):
