@@ -17,7 +17,8 @@ VERBS = {"+": "added", "~": "changed", "-": "removed"}
 
 @dataclass(frozen=True)
 class RelatedRecords:
-    """Records that reference another record in `link_column`; `name_column` contains their names."""
+    """Records that reference another record in `link_column`. `name_column` contains their names; with `sys_id`, they
+    are named by their text."""
 
     model: type[Record]
     link_column: str
@@ -33,7 +34,8 @@ class RelatedRecords:
         """Add a description such as `Role itil added` to each entry."""
         field: Any = self.model._meta.get_field(self.name_column)
         values = [getattr(entry, field.attname) for entry in entries]
-        names = DisplayNames(field.related_model).of(values) if field.is_relation else values
+        named_model = self.model if field.primary_key else field.related_model
+        names = DisplayNames(named_model).of(values) if named_model else values
         for entry, name in zip(entries, names, strict=True):
             entry.part_description = f"{self.kind} {name} {VERBS[entry.history_type]}"
 

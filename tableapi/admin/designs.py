@@ -74,7 +74,11 @@ class ProductFilter(BooleanFieldListFilter):
 class TableAdmin(DesignAdmin):
     """Only the history; the designer lists the tables."""
 
-    history_parts = (RelatedRecords(Column, "table", "Column", "name"), RelatedRecords(View, "table", "View", "name"))
+    history_parts = (
+        RelatedRecords(Column, "table", "Column", "name"),
+        RelatedRecords(View, "table", "View", "name"),
+        RelatedRecords(Rule, "table", "Rule", "sys_id"),
+    )
     changelist_view = DesignAdmin.add_view
 
 

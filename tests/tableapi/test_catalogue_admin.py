@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.models import User
+from accounts.models import Role, User
 from tableapi.design import saving
 from tableapi.models import Choice, Column, DeferredRecord, Rule, SetRule, Table, View
 from tests.tableapi.catalogue_pages import page_path, page_text
@@ -86,11 +86,18 @@ def test_histories_include_the_parts(as_alice: Client, device: Table):
     view = View(table=device, name="short")
     saving.save_view(view)
     view.delete()
+    rule = Rule(table=device, operation="read", column_name="colour", roles=[Role.objects.get(name="itil").pk])
+    saving.save_rule(rule)
+    rule.active = False
+    saving.save_rule(rule)
+    rule.delete()
 
     column_history = page_text(as_alice.get(page_path("column", column, "history")))
     assert "Choice red added" in column_history and "Label : red → Crimson" in column_history
     table_history = page_text(as_alice.get(page_path("table", device, "history")))
     assert "Column colour added" in table_history and "View short removed" in table_history
+    assert all(f"Rule read device.colour for itil {verb}" in table_history for verb in ("added", "changed", "removed"))
+    assert "Active : yes → no" in table_history
 
 
 def test_failed_deferred_records_are_listed_without_values(as_alice: Client, alice: User):
