@@ -54,6 +54,7 @@ def test_ctrl_k_finds_pages_and_records_by_keyboard(visitor: Visitor):
         page.keyboard.press("Control+k")
         search = page.get_by_role("combobox", name="Search")
         expect(search).to_be_focused()
+        expect(page.get_by_role("dialog", name="Search")).to_contain_text("Finds tables, records by number or name")
         search.fill("sys_db_t")
         expect(page.locator("dialog.palette [role=option]").first).to_be_visible()
         assert_no_findings(page, "dialog.palette")

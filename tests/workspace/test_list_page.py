@@ -181,6 +181,30 @@ def test_search_of_a_table_without_searchable_text_uses_the_display_column(as_bo
     assert response["Location"].endswith("?" + urlencode({"sysparm_query": "nameLIKEa"}))
 
 
+def test_list_without_a_search_says_why(as_bob: Client, as_alice: Client, devices: dict[str, str]):
+    table("plain")
+    field("plain", "colour")
+    open_table("plain")
+    reason, link = "no text column that you can read is indexed", "/design/plain/#design-2"
+    assert reason in page_of(as_bob, "/tables/plain/") and link not in page_of(as_bob, "/tables/plain/")
+    assert reason in page_of(as_alice, "/tables/plain/") and link in page_of(as_alice, "/tables/plain/")
+    for path in ("/tables/device/", "/tables/sys_user_group/"):
+        assert "Index a column" not in page_of(as_alice, path)
+    assert reason not in page_of(as_bob)
+
+
+def test_pages_of_a_table_lead_back_to_those_above(as_bob: Client, devices: dict[str, str]):
+    record_path = f"/tables/device/{devices['lamp']}/"
+    for path, above in {
+        "/tables/device/": ["/tables/"],
+        "/tables/device/?sysparm_query=nonsense": ["/tables/"],
+        record_path: ["/tables/", "/tables/device/"],
+        f"{record_path}activity/": ["/tables/", "/tables/device/", record_path],
+    }.items():
+        text = as_bob.get(path).content.decode()
+        assert hrefs_of(text.partition('aria-label="Breadcrumb"')[2].partition("</nav>")[0]) == above
+
+
 def test_search_also_finds_the_beginning_of_a_number_and_a_name(as_bob: Client):
     table("ticket", number_prefix="TIC")
     field("ticket", "name", is_display=True)

@@ -33,7 +33,7 @@
       this.results = Object.assign(document.createElement("div"), { id: "palette-results" });
       this.results.setAttribute("role", "listbox");
       this.results.setAttribute("aria-label", "Results");
-      this.hint = Object.assign(document.createElement("p"), { className: "muted small", textContent: "↑ ↓ to choose, Enter to open, Esc to close" });
+      this.hint = Object.assign(document.createElement("p"), { className: "muted small", textContent: "Finds tables, records by number or name, collections and pages. ↑ ↓ to choose, Enter to open, Esc to close" });
       this.dialog.append(this.input, this.results, this.hint);
       document.body.append(this.dialog);
       this.input.addEventListener("input", () => {
