@@ -1,13 +1,12 @@
 """Reads load requests, as arguments of `loading.load_document`, and recognizes the format of an uploaded file."""
 
-from typing import Any
-
 from django.conf import settings
 
 from collections_app import extract
 from collections_app.http import parameters
 from collections_app.http.parameters import RequestParameters
 from collections_app.http.serializers import LoadParameters, OneCollectionParameters
+from collections_app.ingest.loading import LoadOptions, LoadRequest
 from system.errors import UnsupportedMediaType
 from system.http.uploads import FILE_FIELD, Upload
 
@@ -15,7 +14,7 @@ OPTION_NAMES = LoadParameters.names()
 PARAMETER_NAMES = (*OneCollectionParameters.names(), *OPTION_NAMES)
 
 
-def from_upload(upload: Upload, options: dict[str, Any]) -> dict[str, Any]:
+def from_upload(upload: Upload, options: LoadOptions) -> LoadRequest:
     try:
         format = extract.recognize_format(upload.content(), upload.filename, upload.declared_type)
     except UnsupportedMediaType as error:
@@ -24,12 +23,12 @@ def from_upload(upload: Upload, options: dict[str, Any]) -> dict[str, Any]:
     return {"data": upload.parts(), "size": upload.size, "filename": upload.filename, "format": format, **options}
 
 
-def from_text(values: RequestParameters) -> dict[str, Any]:
+def from_text(values: RequestParameters) -> LoadRequest:
     data = values.require("text", parameters.long_text_reader(settings.COLLECTIONS["text_limit"])).encode()
     return {"data": data, "size": len(data), "filename": "", "format": "text", **read_options(values)}
 
 
-def read_options(values: RequestParameters) -> dict[str, Any]:
+def read_options(values: RequestParameters) -> LoadOptions:
     return {
         "metadata": values.get("metadata", parameters.read_metadata) or {},
         "doc_id": values.get("doc_id", parameters.read_name),

@@ -1,8 +1,9 @@
 """Handles a load request: checks permissions, stores the document, and processes it if there is time."""
 
 import threading
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from django.conf import settings
 
@@ -21,15 +22,29 @@ QUEUE_RETRY_AFTER_S = 10
 LOAD_SLOTS = threading.BoundedSemaphore(2)
 
 
-def load_document(
-    user: User, target: Collection | str, *, size: int, wants_to_wait: bool, **content: Any
-) -> StoreResult:
+class LoadOptions(TypedDict):
+    metadata: dict[str, Any]
+    doc_id: str | None
+    on_duplicate: str
+    wants_to_wait: bool
+
+
+class LoadRequest(LoadOptions):
+    data: bytes | Iterable[bytes]
+    size: int
+    filename: str
+    format: str
+
+
+def load_document(user: User, target: Collection | str, **request: Unpack[LoadRequest]) -> StoreResult:
     """Stores a document durably in a collection, or in the one with this name, which is created if it does not exist.
 
-    Processes it too, unless it is long, no slot is free or the caller does not wait. `content` is for `store_document`.
+    Processes it too, unless it is long, no slot is free or the caller does not wait.
     """
     _check_queue_length(user)
     collection = access.open_or_create_collection(user, target) if isinstance(target, str) else target
+    content: dict[str, Any] = {**request}
+    size, wants_to_wait = content.pop("size"), content.pop("wants_to_wait")
     is_short = size <= settings.COLLECTIONS["wait_limit"]
     has_slot = wants_to_wait and is_short and LOAD_SLOTS.acquire(blocking=False)
     try:

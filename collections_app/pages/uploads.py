@@ -53,7 +53,7 @@ class UploadView(CollectionPage):
             document = find_by_filename(collection, upload.filename)
         metadata = validation.parse_metadata(rows_json(submitted_rows(request.POST)))
         # A replaced document keeps its metadata unless there is new metadata.
-        options = {
+        options: loading.LoadOptions = {
             "metadata": metadata or (document.displayed_version().metadata if document else {}),
             "doc_id": document.doc_id if document else None,
             "on_duplicate": "replace" if document else "skip",
