@@ -27,9 +27,13 @@ class DocumentPage(CollectionPage):
         collection = access.open_collection_by_id(self.user(), sys_id, "read")
         opened_document = open_document(collection, document)
         version = Version.objects.filter(document=opened_document, is_searched=True).first()
+        # The search that linked here; never the URL of anything else.
+        results_url = request.GET.get("results", "")
+        search_urls = reverse("collection", args=[collection.pk]) + "?", reverse("search-collections") + "?"
         context = self.tab_context(collection, "documents") | {
             "row": presenters.document_context(opened_document, bool(searched_document_ids([opened_document]))),
             "metadata": presenters.metadata_values(opened_document.displayed_version().metadata),
+            "results_url": results_url if results_url.startswith(search_urls) else "",
             **upload_context(),
             **(self._preview(opened_document, version) if version else {}),
         }

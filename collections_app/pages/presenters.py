@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
@@ -63,18 +64,19 @@ def metadata_values(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def hit_contexts(hits: Sequence[Hit]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def hit_contexts(hits: Sequence[Hit], results_url: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Returns the strong and the weaker hits. The hits are sorted, so the weaker ones are the last."""
     renderer, contexts = PassageRenderer(), ([], [])  # type: ignore[var-annotated]
     for rank, hit in enumerate(hits, start=1):
         is_weak = hit.score < hits[0].score * WEAK_SCORE_SHARE
+        hit_url = f"{results_url}#hit-{rank}"
         context = {
             "rank": rank,
             "collection_id": hit.collection_id,
             "collection_name": hit.collection_name,
             "document_id": hit.document_id,
             "number": hit.chunk_index,
-            "url": passage_url(hit.collection_id, hit.document_id, hit.generation, hit.chunk_index),
+            "url": passage_url(hit.collection_id, hit.document_id, hit.generation, hit.chunk_index, hit_url),
             "title": hit.filename or hit.doc_id,
             "pages": page_range(hit.page, hit.page_end),
             "headings": " > ".join(hit.heading_path),
@@ -86,10 +88,11 @@ def hit_contexts(hits: Sequence[Hit]) -> tuple[list[dict[str, Any]], list[dict[s
     return contexts
 
 
-def passage_url(collection_id: str, document_id: str, generation: int, number: int) -> str:
+def passage_url(collection_id: str, document_id: str, generation: int, number: int, results_url: str = "") -> str:
     """The URL contains the generation, because the same number is a different passage in other versions."""
     url = reverse("document-page", args=[collection_id, document_id])
-    return f"{url}?version={generation}&passage={number + 1}#passage-{number + 1}"
+    results = f"&{urlencode({'results': results_url})}" if results_url else ""
+    return f"{url}?version={generation}&passage={number + 1}{results}#passage-{number + 1}"
 
 
 def document_context(document: Document, is_searched: bool) -> dict[str, Any]:

@@ -158,7 +158,7 @@ class SearchPage(CollectionPage):
             # The URL that people share contains the filter as one text.
             return redirect(self.request.path + form.url())
         result = form.search(collections) if form.is_submitted else None
-        hits, weak_hits = presenters.hit_contexts(result.hits) if result else ([], [])
+        hits, weak_hits = presenters.hit_contexts(result.hits, self.request.get_full_path()) if result else ([], [])
         collection_ids = [collection.pk for collection in collections]
         counts_by_id = counts.count_by_collection(collection_ids)
         context |= form.context(known_fields(collection_ids)) | {

@@ -1,6 +1,7 @@
 """The page of a document: its text in passages, the highlighted one, and links that can be shared."""
 
 import re
+from html import escape, unescape
 
 import pytest
 from django.test import Client
@@ -30,8 +31,33 @@ def long_document() -> Document:
 
 def test_result_links_to_its_passage_and_download(as_rita: Client, long_document: Document):
     page = page_html(as_rita.get(collection_page_path(long_document.collection), {"query": "Sentence 05"}))
-    url = document_path(long_document, "?version=1&amp;passage=6#passage-6")
-    assert f'<a href="{url}">long.txt</a>' in page and "download>Download long.txt</a>" in page
+    path = re.escape(document_path(long_document, "?version=1&amp;passage=6&amp;results="))
+    assert (
+        re.search(f'<a href="{path}[^"#]+#passage-6">long.txt</a>', page) and "download>Download long.txt</a>" in page
+    )
+
+
+@pytest.mark.parametrize("is_search_of_all", [False, True])
+def test_linked_passage_leads_back_to_the_results(as_rita: Client, long_document: Document, is_search_of_all: bool):
+    search_path = reverse("search-collections") if is_search_of_all else collection_page_path(long_document.collection)
+    search_url = f"{search_path}?query=Sentence+05&filter=type%3Dmanual%5EORtype%3D&k=10"
+    (url,) = re.findall('<a href="([^"]+)">long.txt</a>', page_html(as_rita.get(search_url)))[:1]
+    back_link = f'<a href="{escape(search_url)}#hit-1">Back to results</a>'
+
+    page = page_html(as_rita.get(unescape(url)))
+    assert back_link in page
+    (next_url,) = re.findall('<a href="([^"]+)" rel="next">', page)
+    assert back_link in page_html(as_rita.get(document_path(long_document, unescape(next_url))))
+
+
+@pytest.mark.parametrize(
+    "results",
+    ["", "//evil.example/", "https://evil.example/collections/search/?", "javascript:alert(1)", "/logout/?", "OTHER?"],
+)
+def test_link_back_leads_only_to_a_search(as_rita: Client, long_document: Document, results: str):
+    results = results.replace("OTHER", collection_page_path(library.make_library_collection("Other")))
+    response = as_rita.get(document_path(long_document), {"results": results})
+    assert response.status_code == 200 and "Back to results" not in page_html(response)
 
 
 def test_linked_passage_is_highlighted_among_the_others(as_rita: Client, long_document: Document):
