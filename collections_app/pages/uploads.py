@@ -4,7 +4,7 @@ import unicodedata
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.utils.decorators import method_decorator
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
@@ -15,7 +15,7 @@ from collections_app.ingest import loading
 from collections_app.metadata import validation
 from collections_app.models import Collection, Document
 from collections_app.pages.metadata_rows import rows_json, submitted_rows
-from collections_app.pages.views import CollectionPage, open_document
+from collections_app.pages.views import DocumentsPage, open_document
 from system.errors import Conflict, ServiceError
 from system.http import uploads
 
@@ -23,10 +23,11 @@ AMBIGUOUS_NAME = "Several documents have this name. Delete all but the one that 
 
 
 @method_decorator(csrf_exempt, name="dispatch")  # otherwise, the check reads the body of people who are not signed in
-class UploadView(CollectionPage):
+class UploadView(DocumentsPage):
     """`/collections/{sys_id}/documents/upload/` and `…/documents/{document}/replace/`: respond to scripts in JSON."""
 
     body_limit = settings.COLLECTIONS["file_limit"] + uploads.FORM_OVERHEAD_BYTES
+    http_method_names = ["post", "options"]
 
     def post(self, request: HttpRequest, sys_id: str, document: str = "") -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "write")
@@ -34,16 +35,14 @@ class UploadView(CollectionPage):
         limits = (settings.COLLECTIONS["file_limit"], settings.DATA_UPLOAD_MAX_NUMBER_FIELDS)
         try:
             with uploads.receive_upload(request, *limits) as upload:
-                form = QueryDict(mutable=True)
-                for name, values in upload.fields.items():
-                    form.setlist(name, list(values))
-                request.POST = form  # type: ignore[assignment]  # the check finds its token here
                 return self._load(request, collection, replaced_document, upload)
         except ServiceError as error:
             if "text/html" not in request.headers.get("Accept", ""):
                 raise
             messages.error(request, error.message)
-        return redirect("document-page", sys_id, document) if document else redirect("documents-page", sys_id)
+            if not document:
+                return self.show_page(collection, submitted_rows(request.POST), error.status)
+        return redirect("document-page", sys_id, document)
 
     @method_decorator(csrf_protect)
     def _load(

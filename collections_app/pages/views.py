@@ -121,13 +121,16 @@ class DocumentsPage(CollectionPage):
         collection = access.open_collection_by_id(self.user(), sys_id, "read")
         if self.requested_part() == "documents":
             return self.show_documents(collection)
+        return self.show_page(collection)
+
+    def show_page(self, collection: Collection, rows: Sequence[dict[str, str]] = (), status: int = 200) -> HttpResponse:
         context = self._documents_context(collection) | {
             "states": [state.value for state in counts.STATE_ORDER],
             "formats": FORMAT_LABELS,
             **upload_context(),
-            **rows_context(),
+            **rows_context(rows),
         }
-        return render(request, "collections/documents.html", context)
+        return render(self.request, "collections/documents.html", context, status=status)
 
     def show_documents(self, collection: Collection, problems: Sequence[str] = ()) -> HttpResponse:
         context = self._documents_context(collection) | {"problems": problems}

@@ -107,6 +107,7 @@ def _read_upload(request: HttpRequest, handler: "OneFileHandler", max_fields: in
         fields, _ = MultiPartParser(request.META, body, [handler], "utf-8").parse()
     except MultiPartParserError:
         raise InvalidForm from None
+    request.POST = fields  # type: ignore[assignment]  # for the CSRF check and for the page of an error
     if handler.is_interrupted or not body.has_closing_boundary():
         raise InvalidForm("The body ends before the form is complete.")
     if handler.file is None:

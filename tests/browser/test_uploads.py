@@ -17,6 +17,7 @@ from tests.browser.collection_pages import (
     wait_until_ready,
 )
 from tests.browser.visitor import Visitor
+from tests.support.users import PASSWORD
 
 pytestmark = pytest.mark.browser
 
@@ -52,6 +53,21 @@ def test_failed_upload_shows_the_reason(collection_visitor: Visitor):
     page.set_input_files("#files", file_payload("large.txt", b"Text"))
     expect(page.locator("#uploads li").last).to_contain_text("larger than")
     expect(documents_section(page)).to_contain_text("0 documents")
+
+
+def test_upload_after_the_session_has_ended_leads_to_the_sign_in(desktop_visitor: Visitor):
+    desktop_visitor.sign_in("carl")
+    page = desktop_visitor.page
+    documents_url = create_collection(page)
+    desktop_visitor.context.clear_cookies()
+    page.set_input_files("#files", file_payload("a.txt", b"Text"))
+    expect(page.locator("#uploads li")).to_contain_text("Your session has ended.")
+    assert page.get_by_role("button", name="Retry a.txt").count() == 0
+    page.locator("#uploads").get_by_role("link", name="Sign in").click()
+    page.get_by_label("Login").fill("carl")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(documents_url)
 
 
 def test_retry_sends_the_current_metadata(collection_visitor: Visitor):

@@ -127,7 +127,13 @@
 
     showResult(upload, request) {
       const result = parseBody(request);
-      // Without an ID, the response is the sign-in page, because the session has ended.
+      const signInLink = upload.row.querySelector(".upload-sign-in");
+      if (request.responseURL && new URL(request.responseURL).pathname === signInLink.pathname) {
+        signInLink.hidden = false;
+        this.showFailure(upload, "Your session has ended.", false);
+        return; // a refresh of the list would reload the page
+      }
+      // Without an ID, the response is not from the service but from something in between.
       if (request.status >= 200 && request.status < 300 && result.doc_id) {
         upload.docId = result.doc_id;
         this.showState(upload, result.duplicate ? "duplicate" : result.document_status);
