@@ -78,6 +78,7 @@ CSRF_TRUSTED_ORIGINS = [BASE_URL] if BASE_URL else []
 
 INSTALLED_APPS = [
     "unfold.apps.BasicAppConfig",  # its default config would replace our admin site
+    "unfold.contrib.filters",
     "unfold.contrib.simple_history",
     "config.apps.AdminConfig",
     "django.contrib.auth",

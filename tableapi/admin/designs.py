@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from accounts.admin.roles import USAGE_FINDERS
 from accounts.models import Role
@@ -80,13 +81,15 @@ class TableAdmin(DesignAdmin):
         RelatedRecords(Rule, "table", "Rule", "sys_id"),
     )
     changelist_view = DesignAdmin.add_view
+    search_fields = ("name", "label")
 
 
 @admin.register(Column)
 class ColumnAdmin(DesignAdmin):
     empty_list_text = "Columns define the values that the records of a table can have."
     list_display = ("name", "table", "label", "type", "reference_table")
-    list_filter = [("table__is_system", ProductFilter), "type"]
+    list_filter = [("table", AutocompleteSelectFilter), ("table__is_system", ProductFilter), "type"]
+    list_filter_submit = True
     list_select_related = ("table", "reference_table")
     search_fields = ("name", "label", "table__name")
     ordering = ("table__is_system", "table__name", "sys_id")

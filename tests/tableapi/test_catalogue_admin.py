@@ -77,6 +77,21 @@ def test_lists_link_to_the_histories(as_alice: Client, device: Table):
     assert page_path("column", column, "history") in page
 
 
+def test_columns_are_filtered_by_table(as_alice: Client, carl: User, device: Table):
+    make_column(device, "colour")
+    make_column(make_table("gadget"), "colour")
+    suggestions_path = "/admin/autocomplete/?app_label=tableapi&model_name=column&field_name=table&term=devi"
+    assert as_alice.get(suggestions_path).json()["results"] == [{"id": device.pk, "text": "device"}]
+    as_carl = Client()
+    as_carl.force_login(carl)
+    assert as_carl.get(suggestions_path).status_code == 403
+    response = as_alice.get(f"/admin/tableapi/column/?table__sys_id__exact={device.pk}")
+    assert "colour device" in page_text(response) and "colour gadget" not in page_text(response)
+    assert b'<select name="table__sys_id__exact"' in response.content
+    for value in ("missing", "%00"):
+        assert as_alice.get(f"/admin/tableapi/column/?table__sys_id__exact={value}").status_code in (200, 400)
+
+
 def test_histories_include_the_parts(as_alice: Client, device: Table):
     column = make_column(device, "colour", "choice", label="It")
     red_choice = Choice(column=column, value="red", label="red")
