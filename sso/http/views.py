@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from django.contrib import auth
+from django.contrib import auth, messages
 from django.contrib.auth.models import AnonymousUser
+from django.contrib.auth.views import redirect_to_login
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
@@ -65,7 +66,8 @@ class StartSignInView(ConnectionSettings, OIDCAuthenticationRequestView):  # typ
         try:
             setting = event.setting = OidcSetting.get_active()
             if setting is None:
-                raise SignInRefused(Refusal.NOT_AVAILABLE, "No connection is active.")
+                messages.error(request, Refusal.NOT_AVAILABLE.message)
+                return redirect_to_login(requested_path(request))
             endpoints = find_endpoints(setting)
             # A site that links here can send its provider's issuer, which must be exactly ours.
             if request.GET.get("iss", endpoints.issuer) != endpoints.issuer:
@@ -216,17 +218,16 @@ class CallbackView(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the
 
 
 def refuse_sign_in(request: HttpRequest, event: SignInEvent, refusal: SignInRefused) -> HttpResponse:
-    event.record(refusal.code, refusal.detail, is_visit=is_visit(request, event, refusal))
+    event.record(refusal.code, refusal.detail, is_visit=is_visit(request, event))
     return pages.refusal_page(request, refusal)
 
 
-def is_visit(request: HttpRequest, event: SignInEvent, refusal: SignInRefused) -> bool:
+def is_visit(request: HttpRequest, event: SignInEvent) -> bool:
     """Whether somebody, or a bot, opened the URL without a sign-in. A response with a state of the right form counts
     as a sign-in: if the browser has no attempt, the Redirect URI may be at another host than the sign-in."""
-    if not event.is_stray or sign_in_attempts.ATTEMPTS_KEY in request.session:
+    is_start = request.path == reverse("sso:start")
+    if is_start or not event.is_stray or sign_in_attempts.ATTEMPTS_KEY in request.session:
         return False
-    if request.path == reverse("sso:start"):
-        return refusal.refusal is Refusal.NOT_AVAILABLE
     parameters = request.POST if request.method == "POST" else request.GET
     return not re.fullmatch(rf"[A-Za-z0-9]{{{RANDOM_STRING_LENGTH}}}", parameters.get("state", ""))
 
