@@ -14,12 +14,12 @@ from sso.models.provider_state import INTERNAL_COLUMNS
 from system import encryption, properties
 
 PROTECTED_ROLE_NAMES = [name for name, (_, is_grantable) in roles.SHIPPED_ROLES.items() if not is_grantable]
-SECRET_HELP = "A secret is set. Leave empty to keep it. Changing URL IdP or Realm removes it unless you enter it again."
+SECRET_HELP = "A secret is set. Leave empty to keep it. Changing Provider URL or Realm removes it unless entered again."
 ENTER_SECRET_AGAIN = "Enter the client secret again. It is never sent back to the browser."
 CHANGED_BY_ANOTHER_USER = "Another user changed this field after you opened the page. Reload to see the current value."
 HELP_TEXTS = {
     "name": "Shown on the sign-in button.",
-    "url_idp": "Provider URL, such as https://idp.example.com. Its endpoints are discovered from this URL and Realm.",
+    "url_idp": "Address of the provider, such as https://idp.example.com. Its endpoints are found with this and Realm.",
     "realm": "Realm, tenant or application at the provider. Up to 64 letters, digits, dots, hyphens and underscores.",
     "authorization_type": "Both types use PKCE. Only Authorization Code Flow also sends the client secret.",
     "client_id": "The ID under which this service is registered at the provider.",
@@ -27,7 +27,8 @@ HELP_TEXTS = {
         "The field that identifies a user at the first sign-in. After that, the account is linked to the identity. "
         "Choose Login only if users cannot set their own login at the provider."
     ),
-    "redirect_uri": "The callback URL of this service. Register exactly this URL at the provider.",
+    "redirect_uri": "The callback URL of this service. Register exactly this URL at the provider. "
+    '<button type="button" class="sb-link" data-copies="id_redirect_uri" hidden>Copy the URL</button>',
     "scope": "Must include openid. Most providers send the email address and name only with email and profile.",
     "active": (
         "The start page redirects visitors to the provider of the active connection. Saving an active connection "

@@ -32,7 +32,7 @@ MAX_NAMES = 5
 # Certificates are refreshed daily.
 MAX_CERTIFICATE_AGE = timedelta(days=2)
 SECRET_NOT_KEPT = "Enter the client secret again before you save. It is never sent back to the browser."
-SECRET_REMOVED = "The client secret was removed because URL IdP or Realm changed. Enter the secret for this provider."
+SECRET_REMOVED = "The client secret was removed because Provider URL or Realm changed. Enter the one for this provider."
 
 ACTIVE_DELETION_WARNING = (
     "This connection is active. If you delete it, users can sign in only with a password. Users without a password "
@@ -62,7 +62,7 @@ def find_warnings(setting: OidcSetting, callback_url: str) -> Iterator[str]:
     yield from redirect_uri_warnings(setting, callback_url)
     url = urlsplit(setting.url_idp)
     if url.scheme == "http" and url.hostname not in LOCAL_HOSTS:
-        yield "URL IdP uses http. Others on the network can read and change the provider's responses."
+        yield "Provider URL uses http. Others on the network can read and change the provider's responses."
     yield from _login_warnings(setting)
     yield from _mixed_case_warnings(setting)
     yield from _secret_warnings(setting)

@@ -204,7 +204,7 @@ class ConnectionAdmin(HistoryAdmin):
             return  # a page that confirms a deletion
         form = context["adminform"].form
         setting = context.get("original")
-        callback_url = context["redirect_uri_to_register"] = build_callback_url(request)
+        callback_url = build_callback_url(request)
         context["try_claims"] = request.POST.get("try_claims", "")
         if request.method == "POST" and not form.errors:
             for button, test in TESTS.items():
@@ -214,8 +214,6 @@ class ConnectionAdmin(HistoryAdmin):
         stored_setting = OidcSetting.objects.filter(pk=setting.pk).first() if setting is not None else None
         if stored_setting is not None:
             context["notes"] = list(connection_warnings.find_warnings(stored_setting, callback_url))
-            if connection_warnings.has_callback_path(stored_setting, callback_url):
-                context["redirect_uri_to_register"] = stored_setting.redirect_uri
             context["stored"] = stored_setting
             # A test may have updated them since they were read.
             for name in {*INTERNAL_COLUMNS, *self.BOOKKEEPING}:

@@ -68,7 +68,7 @@ class IdentityLinkAdmin(ReadOnlyAdmin):
 
 
 class OutcomeFilter(admin.SimpleListFilter):
-    title = parameter_name = "outcome"
+    title, parameter_name = "result", "outcome"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         outcomes = SignIn.objects.order_by("outcome").values_list("outcome", flat=True).distinct()
@@ -89,7 +89,7 @@ class SignInAdmin(ReadOnlyAdmin):
     list_select_related = ("user",)
     search_fields = ("login", "user__login", "address", "outcome")
     fields = (
-        "sys_created_at", "login", "user", "setting_name", "result", "outcome", "detail", "advice", "address",
+        "sys_created_at", "login", "user", "setting_name", "result", "code", "detail", "advice", "address",
         "duration_ms", "times", "last_at",
     )  # fmt: skip
 
@@ -101,6 +101,10 @@ class SignInAdmin(ReadOnlyAdmin):
     @admin.display(description="Result", ordering="outcome")
     def result(self, entry: SignIn) -> str:
         return SignIn.outcome_title(entry.outcome)
+
+    @admin.display(description="Code")
+    def code(self, entry: SignIn) -> str:
+        return "" if entry.outcome == SignIn.OK else entry.outcome
 
     @admin.display(description="Last occurrence", ordering="sys_updated_at")
     def last_at(self, entry: SignIn) -> str:

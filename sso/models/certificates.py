@@ -1,4 +1,4 @@
-"""The public keys of providers, and the fetch state of each pair of URL IdP and Realm."""
+"""The public keys of providers, and the fetch state of each pair of provider URL and Realm."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ class IdpCertificate(Record):
     display_column = "kid"
 
     kid = models.CharField(max_length=256, db_collation="C", editable=False)
-    url_idp = models.CharField("URL IdP", max_length=500, db_collation="C", editable=False)
+    url_idp = models.CharField("provider URL", max_length=500, db_collation="C", editable=False)
     realm = models.CharField(max_length=64, db_collation="C", editable=False)
     json = models.JSONField("JSON", editable=False)
 

@@ -31,9 +31,9 @@ def _url_column() -> Any:
 
 
 class ProviderRecord(Record):
-    """Administrators enter URL IdP and Realm; the other columns cannot be edited."""
+    """Administrators enter the provider URL and Realm; the other columns cannot be edited."""
 
-    url_idp = models.CharField("URL IdP", max_length=500, db_collation="C")
+    url_idp = models.CharField("provider URL", max_length=500, db_collation="C")
     realm = models.CharField(max_length=64, db_collation="C", validators=[REALM_VALIDATOR])
 
     issuer = models.CharField(max_length=700, blank=True, default="", editable=False)
@@ -57,7 +57,7 @@ class ProviderRecord(Record):
 
     @property
     def pair(self) -> tuple[str, str]:
-        """URL IdP and Realm, to which certificates belong."""
+        """Provider URL and Realm, to which certificates belong."""
         return self.url_idp, self.realm
 
     @property

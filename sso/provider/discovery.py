@@ -1,4 +1,4 @@
-"""Finds a provider's endpoints from URL IdP and Realm: discovery first, the specified path pattern last."""
+"""Finds a provider's endpoints from provider URL and Realm: discovery first, the specified path pattern last."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -102,7 +102,7 @@ def printable_text(value: object) -> str:
 
 
 def issuer_candidates(url_idp: str, realm: str) -> list[str]:
-    """The possible issuers for URL IdP and Realm, most likely first.
+    """The possible issuers for provider URL and Realm, most likely first.
 
     >>> issuer_candidates("https://idp.example.com/realms/acme", "acme")[0]
     'https://idp.example.com/realms/acme'
@@ -171,7 +171,7 @@ def _parse_document(document: Mapping[str, Any], candidate: str, policy: Policy)
     issuer = document["issuer"]
     if not isinstance(issuer, str) or issuer not in (candidate, f"{candidate}/", candidate.removesuffix("/")):
         raise _WrongCandidate(
-            f"The provider's issuer is {printable_text(issuer)}. If it is correct, enter it as URL IdP."
+            f"The provider's issuer is {printable_text(issuer)}. If it is correct, enter it as Provider URL."
         )
     return Endpoints(
         issuer=issuer,
@@ -216,7 +216,7 @@ def _discover_by_pattern(base: str, realm: str, policy: Policy, deadline: Deadli
     except TimeoutError:
         raise EndpointsNotFound(f"The provider was not found within {deadline.seconds:g} s.", tuple(urls)) from None
     except key_sets.UnusableKeySet:
-        message = f"No discovery document was found for realm “{realm}” at URL IdP. Both are case-sensitive."
+        message = f"No discovery document was found for realm “{realm}” at Provider URL. Both are case-sensitive."
         raise EndpointsNotFound(message, tuple(urls)) from None
     return Endpoints(
         issuer=issuer,

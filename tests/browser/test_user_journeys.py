@@ -54,7 +54,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> 
 
 def set_up_installation(installation: Installation, browser: Browser) -> None:
     """Connects the provider, designs a table with rules, creates a key, and loads documents."""
-    alice = SsoVisitor(browser, installation.product.url, installation.demo_provider.printed_value("URL IdP"))
+    alice = SsoVisitor(browser, installation.product.url, installation.demo_provider.printed_value("Provider URL"))
     page = alice.sign_in_locally("admin", PASSWORD).page
     page.get_by_role("link", name="Administration").first.click()
     connect_provider(page, installation.demo_provider)
@@ -80,7 +80,7 @@ def save_record(page: Page) -> None:
 
 def connect_provider(page: Page, demo_provider: DemoProvider) -> None:
     open_new_record(page, "OIDC settings")
-    for name in ("Name", "URL IdP", "Realm", "Client ID", "Client secret"):
+    for name in ("Name", "Provider URL", "Realm", "Client ID", "Client secret"):
         page.locator(f"#id_{name.lower().replace(' ', '_')}").fill(demo_provider.printed_value(name))
     # These fields are already filled in.
     for name in ("Redirect URI", "Scope"):
@@ -211,7 +211,7 @@ def test_integrator_loads_searches_and_deletes_documents_with_curl(installation:
 
 
 def test_user_signs_in_through_the_provider_and_finds_own_records(installation: Installation, browser: Browser):
-    anna = SsoVisitor(browser, installation.product.url, installation.demo_provider.printed_value("URL IdP"))
+    anna = SsoVisitor(browser, installation.product.url, installation.demo_provider.printed_value("Provider URL"))
     page = anna.sign_in("anna", installation.demo_provider.password).page
     expect(page.get_by_role("heading", name="Hello, Anna")).to_be_visible()
     assert page.get_by_role("link", name="Administration").count() == 0
@@ -230,7 +230,7 @@ def test_user_signs_in_through_the_provider_and_finds_own_records(installation: 
     page.goto("/account/")
     expect(page.get_by_text("Signed in as anna")).to_be_visible()
     page.get_by_role("button", name="Sign out").click()
-    page.wait_for_url(f"{installation.demo_provider.printed_value('URL IdP')}/**")
+    page.wait_for_url(f"{installation.demo_provider.printed_value('Provider URL')}/**")
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_url(f"{installation.product.url}/login/?signed_out=1")
     assert anna.problems == []
@@ -242,7 +242,7 @@ def test_access_rules_apply_to_the_user_of_the_provider(installation: Installati
     creation = installation.product.call(
         "POST", devices_path, {"title": "Seen by all who work here", "checked_on": DATE}, key=installation.key
     )
-    anna = SsoVisitor(browser, installation.product.url, installation.demo_provider.printed_value("URL IdP"))
+    anna = SsoVisitor(browser, installation.product.url, installation.demo_provider.printed_value("Provider URL"))
     anna_key = create_key(anna.sign_in("anna", installation.demo_provider.password).page)
 
     list_response = installation.product.call("GET", f"{devices_path}?sysparm_query=titleSTARTSWITHSeen", key=anna_key)

@@ -51,7 +51,7 @@ def format_instructions(url: str, callback_url: str, *, is_running: bool = False
     """The text that explains how to configure and try the provider."""
     fields = {
         "Name": "Demo",
-        "URL IdP": url,
+        "Provider URL": url,
         "Realm": REALM,
         "Client ID": "servicebase",
         "Client secret": SECRET,

@@ -41,7 +41,7 @@ def test_a_change_of_the_provider_has_one_entry_with_its_endpoints(as_sonja: Cli
     change_entry, _ = history_entries(as_sonja, setting)
 
     assert (
-        new_values(change_entry)["URL IdP"] == provider.url_idp
+        new_values(change_entry)["Provider URL"] == provider.url_idp
         and new_values(change_entry)["Issuer"] == provider.issuer
     )
 

@@ -1,5 +1,6 @@
 """Certificates, identity links, the sign-in log and the dashboard tile in the administration, and expiry of entries."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -54,6 +55,14 @@ class TestSignInEntry:
         )
         page = as_sonja.get("/admin/sso/signin/").content.decode()
         assert "Last occurrence" in page and "No account" in page and "user_unknown</" not in page
+
+    def test_a_code_is_shown_only_for_refusals(self, as_sonja: Client):
+        for outcome, is_shown in (("ok", False), ("user_unknown", True)):
+            entry = SignIn(outcome=outcome, login="nina")
+            entry.save()
+            page = as_sonja.get(page_path(entry)).content.decode()
+            assert bool(re.search(rf">\s*{outcome}\s*<", page)) is is_shown
+            assert SignIn.outcome_title(outcome) in page
 
     def test_the_log_is_filtered_by_outcome(self, as_sonja: Client):
         for outcome in ("ok", "token_alg"):

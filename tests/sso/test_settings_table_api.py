@@ -31,7 +31,7 @@ def test_the_columns_are_those_of_the_contract():
     assert {name for name, column in columns.items() if column.read_only} == set(ENDPOINT_COLUMNS)
     mandatory_names = {name for name, column in columns.items() if column.mandatory}
     assert mandatory_names == {"name", "url_idp", "realm", "client_id", "redirect_uri"}
-    assert columns["url_idp"].label == "URL IdP" and columns["url_idp"].table.label == "OIDC setting"
+    assert columns["url_idp"].label == "Provider URL" and columns["url_idp"].table.label == "OIDC setting"
     choices = Choice.objects.filter(column=columns["authorization_type"]).values_list("value", "label")
     assert list(choices) == [("code", "Authorization Code Flow"), ("pkce", "Proof Key for Code Exchange (PKCE)")]
     certificate_columns = Column.objects.filter(table__name="idp_certificate")

@@ -5,7 +5,8 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const button of document.querySelectorAll("button[data-copies]")) {
     button.hidden = !navigator.clipboard;
     button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(document.getElementById(button.dataset.copies).textContent);
+      const source = document.getElementById(button.dataset.copies);
+      await navigator.clipboard.writeText(source.value ?? source.textContent);
       button.textContent = "Copied";
     });
   }
