@@ -82,12 +82,19 @@ def test_every_schedule_refers_to_an_existing_task():
 
 
 def test_schedule_page_shows_readable_intervals(as_alice: Client):
+    from django_celery_beat.models import PeriodicTask
+
     schedules.update_schedules()
     page = as_alice.get("/admin/django_celery_beat/periodictask/").content.decode()
 
     assert all(
         name in page for name in ("every day", "every hour", "every 10 minutes", "every minute", "every 5 seconds")
     )
+    assert "<h1>Periodic tasks</h1>" in page and "Last run" in page
+    assert "Periodic Tasks" not in page and "Run Count" not in page
+    task = PeriodicTask.objects.get(task="sso.tasks.refresh_daily")
+    form = as_alice.get(f"/admin/django_celery_beat/periodictask/{task.pk}/change/").content.decode()
+    assert "Clear this to pause the task." in form and "Short Description" not in form and "Set to False" not in form
     assert "86400" not in page and "3600" not in page
 
 
