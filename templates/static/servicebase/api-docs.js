@@ -10,8 +10,17 @@ function curlCommand(request, generate) {
     (text, name) => text.replace(`'${name}: Bearer $TOKEN'`, () => `"${name}: Bearer $TOKEN"`), generate(masked));
 }
 
+// The page has one main element, and its headings skip no level. Swagger UI adds a second one, and omits h2.
+const HEADING_LEVELS = new Map([["h3", 2], ["h4", 3], ["h5", 4]]);
+function mendElements(create) {
+  return (type, props, ...children) => {
+    const level = HEADING_LEVELS.get(type);
+    return create(type === "main" ? "div" : type, level ? { ...props, "aria-level": level } : props, ...children);
+  };
+}
+
 function servicebasePlugin({ React, fn }) {
-  const element = React.createElement;
+  const element = React.createElement = mendElements(React.createElement);
   function Curl({ request }) {
     const text = curlCommand(request, fn.requestSnippetGenerator_curl_bash);
     const [isCopied, setCopied] = React.useState(false);
