@@ -53,7 +53,8 @@ def test_first_field_or_first_invalid_field_is_focused(visitor: Visitor, provide
     save_form(visitor.page)
 
     expect(visitor.page.locator("#id_realm")).to_be_focused()
-    expect(visitor.page.locator("#id_realm")).to_be_in_viewport(ratio=1)
+    for part in ("label[for=id_realm]", "#id_realm", "#id_realm_error"):
+        expect(visitor.page.locator(part)).to_be_in_viewport(ratio=1)
 
 
 def test_all_buttons_are_reachable_without_scrolling(visitor: Visitor, provider: HostileProvider):
