@@ -48,13 +48,12 @@ class FileScopeScheduling(LoadScopeScheduling):  # type: ignore[misc]  # has no 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: Any, log: Any) -> FileScopeScheduling:
-    config.option.loadscopereorder = False
     return FileScopeScheduling(config, log)
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    # Folders with shared servers run in one process each, so they start first.
-    items.sort(key=lambda item: not item.nodeid.startswith(FOLDERS_WITH_SHARED_SERVERS))
+    # They run in one process and take longest, so they start first. pytest-django sorts tests without a database last.
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/browser/"))
     if not config.getoption("--nightly"):
         for item in items:
             if "nightly" in item.keywords:

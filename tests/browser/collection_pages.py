@@ -47,7 +47,7 @@ def fill_metadata(page: Page, row: int, name: str, value: str, value_type: str =
 
 def search(page: Page, query: str) -> None:
     """Searches the collection whose documents the page shows."""
-    page.get_by_role("link", name="Search", exact=True).click()
+    page.locator(".tabs").get_by_role("link", name="Search", exact=True).click()
     page.get_by_label("What are you looking for?").fill(query)
     page.get_by_role("button", name="Search", exact=True).click()
 

@@ -57,7 +57,7 @@ def test_upload_search_and_deletion_work_by_keyboard(desktop_visitor: Visitor):
     chooser.value.set_files([file_payload("manual.pdf", MANUAL), file_payload("notes.txt", b"Notes about the mailbox")])
     wait_until_ready(page, 2)
 
-    page.get_by_role("link", name="Search", exact=True).press("Enter")
+    page.locator(".tabs").get_by_role("link", name="Search", exact=True).press("Enter")
     page.get_by_label("What are you looking for?").press("m")
     page.keyboard.type("ailbox")
     page.keyboard.press("Enter")
@@ -149,7 +149,7 @@ def test_invalid_filter_reports_the_position(desktop_visitor: Visitor):
     desktop_visitor.sign_in("carl")
     create_collection(desktop_visitor.page)
     page = desktop_visitor.page
-    page.get_by_role("link", name="Search", exact=True).click()
+    page.locator(".tabs").get_by_role("link", name="Search", exact=True).click()
     page.get_by_label("What are you looking for?").fill("toner")
     page.get_by_text("Filter and search mode").click()
     page.get_by_text("Advanced").click()

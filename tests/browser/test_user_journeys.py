@@ -78,18 +78,22 @@ def save_record(page: Page) -> None:
     expect(page.locator(".errornote, .errorlist")).to_have_count(0)
 
 
+def field_selector(label: str) -> str:
+    return "#id_url_idp" if label == "Provider URL" else f"#id_{label.lower().replace(' ', '_')}"
+
+
 def connect_provider(page: Page, demo_provider: DemoProvider) -> None:
     open_new_record(page, "OIDC settings")
     for name in ("Name", "Provider URL", "Realm", "Client ID", "Client secret"):
-        page.locator(f"#id_{name.lower().replace(' ', '_')}").fill(demo_provider.printed_value(name))
+        page.locator(field_selector(name)).fill(demo_provider.printed_value(name))
     # These fields are already filled in.
     for name in ("Redirect URI", "Scope"):
-        assert page.locator(f"#id_{name.lower().replace(' ', '_')}").input_value() == demo_provider.printed_value(name)
+        assert page.locator(field_selector(name)).input_value() == demo_provider.printed_value(name)
     for name in ("Authorization type", "User field"):
-        option = page.locator(f"#id_{name.lower().replace(' ', '_')} option:checked")
+        option = page.locator(f"{field_selector(name)} option:checked")
         assert option.inner_text() == demo_provider.printed_value(name)
     for checkbox_name in demo_provider.printed_value("Select").split(", "):
-        page.locator(f"#id_{checkbox_name.lower().replace(' ', '_')}").check()
+        page.locator(field_selector(checkbox_name)).check()
     save_record(page)
     page.get_by_role("button", name="Test connection").click()
     page.get_by_text("The connection works.").wait_for()
