@@ -184,7 +184,7 @@ class Refusal(Enum):
 
     # The provider.
     NOT_AVAILABLE = (
-        503, "No active connection", "Signing in with the identity provider is not available.",
+        503, "Connection not available", "Signing in with the identity provider is not available.",
         "See the detail. If no connection is active, activate one.",
     )  # fmt: skip
     PROVIDER_UNRESOLVED = (

@@ -16,6 +16,8 @@ from collections_app.search.passages import Hit
 MAX_METADATA_LENGTH = 200
 # A passage whose score is below this share of the best one is a weaker result, which the page folds.
 WEAK_SCORE_SHARE = 0.25
+# A longer address of results would make the links to documents longer than servers accept.
+MAX_RESULTS_URL = 4_000
 PREVIOUS_VERSION_NOTE = "Searches use the previous version."
 # Errors of the file itself, for which a retry is not offered because it would fail again.
 FILE_ERROR_CODES = ("damaged", "encrypted", "limit_pages")
@@ -69,7 +71,7 @@ def hit_contexts(hits: Sequence[Hit], results_url: str) -> tuple[list[dict[str, 
     renderer, contexts = PassageRenderer(), ([], [])  # type: ignore[var-annotated]
     for rank, hit in enumerate(hits, start=1):
         is_weak = hit.score < hits[0].score * WEAK_SCORE_SHARE
-        hit_url = f"{results_url}#hit-{rank}"
+        hit_url = f"{results_url}#hit-{rank}" if len(results_url) <= MAX_RESULTS_URL else ""
         context = {
             "rank": rank,
             "collection_id": hit.collection_id,

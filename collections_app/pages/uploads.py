@@ -27,7 +27,11 @@ class UploadView(DocumentsPage):
     """`/collections/{sys_id}/documents/upload/` and `…/documents/{document}/replace/`: respond to scripts in JSON."""
 
     body_limit = settings.COLLECTIONS["file_limit"] + uploads.FORM_OVERHEAD_BYTES
-    http_method_names = ["post", "options"]
+
+    def get(self, request: HttpRequest, sys_id: str, document: str = "") -> HttpResponse:
+        """The address of a page that reported a refused upload."""
+        access.open_collection_by_id(self.user(), sys_id, "read")
+        return redirect("document-page", sys_id, document) if document else redirect("documents-page", sys_id)
 
     def post(self, request: HttpRequest, sys_id: str, document: str = "") -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "write")

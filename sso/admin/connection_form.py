@@ -14,12 +14,12 @@ from sso.models.provider_state import INTERNAL_COLUMNS
 from system import encryption, properties
 
 PROTECTED_ROLE_NAMES = [name for name, (_, is_grantable) in roles.SHIPPED_ROLES.items() if not is_grantable]
-SECRET_HELP = "A secret is set. Leave empty to keep it. Changing Provider URL or Realm removes it unless entered again."
+SECRET_HELP = "A secret is set. Leave empty to keep it. If you change Provider URL or Realm, enter it again."
 ENTER_SECRET_AGAIN = "Enter the client secret again. It is never sent back to the browser."
 CHANGED_BY_ANOTHER_USER = "Another user changed this field after you opened the page. Reload to see the current value."
 HELP_TEXTS = {
     "name": "Shown on the sign-in button.",
-    "url_idp": "Address of the provider, such as https://idp.example.com. Its endpoints are found with this and Realm.",
+    "url_idp": "Address of the provider, such as https://idp.example.com. With the realm, it leads to the endpoints.",
     "realm": "Realm, tenant or application at the provider. Up to 64 letters, digits, dots, hyphens and underscores.",
     "authorization_type": "Both types use PKCE. Only Authorization Code Flow also sends the client secret.",
     "client_id": "The ID under which this service is registered at the provider.",

@@ -66,8 +66,11 @@ class StartSignInView(ConnectionSettings, OIDCAuthenticationRequestView):  # typ
         try:
             setting = event.setting = OidcSetting.get_active()
             if setting is None:
+                path = requested_path(request)
+                if request.user.is_authenticated:
+                    return HttpResponseRedirect(path or "/")
                 messages.error(request, Refusal.NOT_AVAILABLE.message)
-                return redirect_to_login(requested_path(request))
+                return redirect_to_login(path) if path else HttpResponseRedirect(reverse("login"))
             endpoints = find_endpoints(setting)
             # A site that links here can send its provider's issuer, which must be exactly ours.
             if request.GET.get("iss", endpoints.issuer) != endpoints.issuer:

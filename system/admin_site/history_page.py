@@ -17,8 +17,8 @@ VERBS = {"+": "added", "~": "changed", "-": "removed"}
 
 @dataclass(frozen=True)
 class RelatedRecords:
-    """Records that reference another record in `link_column`. `name_column` contains their names; with `sys_id`, they
-    are named by their text."""
+    """Records that reference another record in `link_column`. `name_column` contains their names. If it is `sys_id`,
+    their text is their name."""
 
     model: type[Record]
     link_column: str

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin import BooleanFieldListFilter
 from django.contrib.postgres.expressions import ArraySubquery
 from django.core.exceptions import PermissionDenied
 from django.db.models import F, Func, IntegerField, OuterRef, QuerySet
@@ -13,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, BooleanRadioFilter, ChoicesDropdownFilter
 
 from accounts.admin.roles import USAGE_FINDERS
 from accounts.models import Role
@@ -63,7 +62,7 @@ def _table_of(record: Table | Column | View | SetRule | Rule) -> Table | None:
     return record.column.table if isinstance(record, SetRule) else record.table
 
 
-class ProductFilter(BooleanFieldListFilter):
+class ProductFilter(BooleanRadioFilter):  # type: ignore[misc]  # the theme has no types
     """Tables of the product, or those that were designed."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -88,7 +87,10 @@ class TableAdmin(DesignAdmin):
 class ColumnAdmin(DesignAdmin):
     empty_list_text = "Columns define the values that the records of a table can have."
     list_display = ("name", "table", "label", "type", "reference_table")
-    list_filter = [("table", AutocompleteSelectFilter), ("table__is_system", ProductFilter), "type"]
+    # All of them are fields of one form, because links among them would lose the others.
+    list_filter = [
+        ("table", AutocompleteSelectFilter), ("table__is_system", ProductFilter), ("type", ChoicesDropdownFilter),
+    ]  # fmt: skip
     list_filter_submit = True
     list_select_related = ("table", "reference_table")
     search_fields = ("name", "label", "table__name")

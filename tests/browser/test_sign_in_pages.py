@@ -70,7 +70,7 @@ def test_redirect_uri_can_be_copied(visitor_factory: Any, sso_setup: SsoSetup):
     alice = visitor_factory().sign_in_locally("alice", PASSWORD)
     alice.context.grant_permissions(["clipboard-read", "clipboard-write"])
     alice.page.goto("/admin/sso/oidcsetting/add/")
-    alice.page.get_by_role("button", name="Copy", exact=True).click()
+    alice.page.get_by_role("button", name="Copy the URL").click()
 
     expect(alice.page.get_by_role("button", name="Copied")).to_be_visible()
     read_clipboard = "() => navigator.clipboard.readText()"

@@ -1,4 +1,4 @@
-"""Discovery from URL IdP and Realm, against an HTTP server that may misbehave."""
+"""Discovery from provider URL and Realm, against an HTTP server that may misbehave."""
 
 import time
 from dataclasses import replace

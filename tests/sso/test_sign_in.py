@@ -74,7 +74,7 @@ def test_a_refused_user_can_use_another_account(browser: Browser):
         assert "prompt" not in parse_qs(urlsplit(browser.start(prompt=prompt)).query)
     OidcSetting.objects.update(active=False)
     page = browser.client.get("/sso/start/", headers=HTML_HEADERS, follow=True)
-    assert b"is not available" in page.content and b"Use another account" not in page.content
+    assert page.request["PATH_INFO"] == "/login/" and b"is not available" in page.content
 
 
 def test_the_session_holds_no_nonce_and_the_verifier_never_leaves_the_server(browser: Browser):  # A15, A18
@@ -220,7 +220,12 @@ def test_without_an_active_connection_the_password_form_says_so(browser: Browser
     assert b'name="password"' in page.content and b'name="next" value="/account/"' in page.content
 
     evil_page = browser.client.get("/sso/start/?next=https://evil.example/", follow=True)
-    assert evil_page.redirect_chain == [("/login/?next=", 302)]
+    assert evil_page.redirect_chain == [("/login/", 302)]
+
+    browser.client.force_login(make_ann())
+    signed_in_page = browser.client.get("/sso/start/?next=/account/", follow=True)
+    assert signed_in_page.redirect_chain == [("/account/", 302)]
+    assert b"is not available" not in signed_in_page.content
 
 
 @pytest.mark.parametrize(
@@ -265,8 +270,9 @@ def test_removing_the_connection_ends_a_sign_in_in_progress(browser: Browser, re
     else:
         make_active_connection(browser.provider, name="Another")
 
-    check_refusal(browser.follow_callback(callback_url), "not_available", 503)
-    assert browser.login is None
+    page = browser.follow_callback(callback_url)
+    check_refusal(page, "not_available", 503)
+    assert browser.login is None and b"Use another account" not in page.content
 
 
 def test_a_connection_changed_to_another_provider_ends_the_sign_in(browser: Browser):  # A19

@@ -185,7 +185,7 @@ def test_list_without_a_search_says_why(as_bob: Client, as_alice: Client, device
     table("plain")
     field("plain", "colour")
     open_table("plain")
-    reason, link = "no text column that you can read is indexed", "/design/plain/#design-2"
+    reason, link = "no text column that you can read is indexed", "/design/plain/#section-columns"
     assert reason in page_of(as_bob, "/tables/plain/") and link not in page_of(as_bob, "/tables/plain/")
     assert reason in page_of(as_alice, "/tables/plain/") and link in page_of(as_alice, "/tables/plain/")
     for path in ("/tables/device/", "/tables/sys_user_group/"):

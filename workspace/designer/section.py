@@ -17,6 +17,7 @@ The names of a section's controls start with a prefix of its own, such as `rules
 """
 
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import Any
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
@@ -38,6 +39,11 @@ class Section:
 
     def __init__(self, data: QueryDict | None, table: Table | None) -> None:
         self.data, self.table = data, table
+
+    @property
+    def anchor(self) -> str:
+        """The id of the heading, for links such as `/design/task/#section-columns`."""
+        return f"section-{PurePath(self.template).stem}"
 
     def is_valid(self) -> bool:
         return True

@@ -10,9 +10,10 @@ function curlCommand(request, generate) {
     (text, name) => text.replace(`'${name}: Bearer $TOKEN'`, () => `"${name}: Bearer $TOKEN"`), generate(masked));
 }
 
-// The page has one main element, and its headings skip no level. Swagger UI adds a second one, and omits h2.
+// The page has one main element, and its headings skip no level. Swagger UI adds a second one, and omits h2, so this
+// replaces React's function for the whole page.
 const HEADING_LEVELS = new Map([["h3", 2], ["h4", 3], ["h5", 4]]);
-function mendElements(create) {
+function adjustElements(create) {
   return (type, props, ...children) => {
     const level = HEADING_LEVELS.get(type);
     return create(type === "main" ? "div" : type, level ? { ...props, "aria-level": level } : props, ...children);
@@ -20,7 +21,7 @@ function mendElements(create) {
 }
 
 function servicebasePlugin({ React, fn }) {
-  const element = React.createElement = mendElements(React.createElement);
+  const element = React.createElement = adjustElements(React.createElement);
   function Curl({ request }) {
     const text = curlCommand(request, fn.requestSnippetGenerator_curl_bash);
     const [isCopied, setCopied] = React.useState(false);
