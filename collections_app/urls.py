@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from collections_app.http import endpoints
+from collections_app.http import endpoints, vector_stores
 from collections_app.http.api import collections, documents
 from collections_app.pages import (
     document_actions,
@@ -40,6 +40,7 @@ urlpatterns = [
     path(f"{API_DOCUMENT}/content", documents.DocumentContent.as_view(), name="collection-document-content"),
     path(f"{API_DOCUMENT}/reload", documents.ReprocessDocument.as_view(), name="collection-document-reload"),
     path(f"{API_DOCUMENT}/retry", documents.RetryDocument.as_view(), name="collection-document-retry"),
+    path("v1/vector_stores/<slug:sys_id>/search", vector_stores.SearchVectorStore.as_view()),
     path("collections/", views.CollectionListPage.as_view(), name="collections"),
     path("collections/search/", search_pages.SearchAllPage.as_view(), name="search-collections"),
     path(PAGE, search_pages.SearchPage.as_view(), name="collection"),

@@ -182,6 +182,7 @@ BODY_DEADLINE_S = 60.0
 # Path prefixes of the endpoints for programs, which accept no sessions and return errors as JSON.
 STATELESS_PATHS = (
     "/rest/",
+    "/v1/",
     "/load_document_to_collection",
     "/load_text_to_collection",
     "/get_relevant_documents",

@@ -179,12 +179,14 @@ def own_requests(caller: KeyCaller) -> list[Action]:
 
 
 def own_searches(caller: KeyCaller) -> list[Action]:
-    return [
+    vector_store = f"/v1/vector_stores/{Collection.objects.get(name='mine').pk}/search"
+    searches = [
         make_request(caller, "GET", SEARCH_PATH, collection_names="mine", query=query, metadata=filter, mode=mode, k=k)
         for query, k in (("toner", 5), ("gold secret toner", 2), ("paper tray mail red", 3))
         for filter in FILTERS[:3]
         for mode in ("hybrid", "text", "vector")
     ]
+    return [*searches, make_request(caller, "POST", vector_store, {"query": "gold secret toner"})]
 
 
 def test_data_of_others_changes_no_response(caller: KeyCaller):  # C02, C03, C04, C06, C12, C51
@@ -193,7 +195,7 @@ def test_data_of_others_changes_no_response(caller: KeyCaller):  # C02, C03, C04
     responses = check_equal_in_all_worlds([*own_requests(caller), *own_searches(caller), *foreign_requests])
 
     own_responses, foreign_responses = responses[:-32], responses[-32:]
-    assert [status for status, _, _ in own_responses] == [200, 200, 200, 200, 201, 200, 201, 404, 404, 200] + 27 * [200]
+    assert [status for status, _, _ in own_responses] == [200, 200, 200, 200, 201, 200, 201, 404, 404, 200] + 28 * [200]
     assert own_responses[0][2].count(b"collection_name") == own_responses[1][2].count(b"collection_name") == 1
     assert {status for status, _, _ in foreign_responses} == {404}
     contents_by_name = [

@@ -17,7 +17,14 @@ PUBLIC_ROUTES = (
     "/rest/v1/auth/login", "/", "/login/", "/logout/", "/sso/start/", "/sso/callback/", "/sso/logout/",
     "/sso/backchannel-logout/", "/admin/login/", "/admin/logout/", "/admin/jsi18n/",
 )  # fmt: skip
-PROGRAM_PREFIXES = ("/rest/", "/^rest/", "/api/", "/metrics", *(f"/^{name}/" for name in world.REQUIRED_PARAMETERS))
+PROGRAM_PREFIXES = (
+    "/rest/",
+    "/^rest/",
+    "/api/",
+    "/v1/",
+    "/metrics",
+    *(f"/^{name}/" for name in world.REQUIRED_PARAMETERS),
+)
 
 
 def is_program_route(route: str) -> bool:
