@@ -13,6 +13,7 @@ from collections_app.pages import (
     uploads,
     views,
 )
+from system.http.error_responses import FOREIGN_ERROR_BODIES
 
 ENDPOINTS = {
     "load_document_to_collection": endpoints.LoadDocument,
@@ -29,6 +30,7 @@ API_DOCUMENT = f"{API_COLLECTION}/documents/<slug:document>"
 PAGE = "collections/<slug:sys_id>/"
 DOCUMENT_PAGE = f"{PAGE}documents/<slug:document>/"
 
+FOREIGN_ERROR_BODIES["/v1/"] = vector_stores.error_body
 urlpatterns = [
     *(re_path(rf"^{name}/?$", view.as_view(), name=name) for name, view in ENDPOINTS.items()),
     path("api/collections", collections.CollectionList.as_view(), name="collection-list"),

@@ -52,7 +52,7 @@ def pytest_xdist_make_scheduler(config: Any, log: Any) -> FileScopeScheduling:
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    # They run in one process and take longest, so they start first. pytest-django sorts tests without a database last.
+    # The browser tests run in one process and take longest, so they start first. pytest-django would run them last.
     items.sort(key=lambda item: not item.nodeid.startswith("tests/browser/"))
     if not config.getoption("--nightly"):
         for item in items:

@@ -4,10 +4,9 @@ Its parameters, its response and its errors are those of `client.vector_stores.s
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,8 +17,7 @@ from collections_app.metadata.filter import Filter
 from collections_app.search.passages import Hit
 from collections_app.search.pipeline import SearchRequest, search
 from system.encoded_query import METADATA, Condition, Group, Query, QueryError, SubQuery, Term
-from system.errors import BadRequest, InvalidParameter
-from system.http.error_responses import exception_handler
+from system.errors import BadRequest, InvalidParameter, ServiceError
 from system.http.json_view import JsonView
 
 MAX_RESULTS = 50
@@ -60,9 +58,6 @@ class SearchVectorStore(JsonView):
             }
         )
 
-    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], HttpResponse | None]:
-        return openai_exception_handler
-
 
 def hit_body(hit: Hit) -> dict[str, Any]:
     # OpenAI's attributes have one value each.
@@ -76,16 +71,9 @@ def hit_body(hit: Hit) -> dict[str, Any]:
     }
 
 
-def openai_exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse | None:
-    """The response of other endpoints, with the body that OpenAI's clients read."""
-    response = exception_handler(error, context)
-    if response is not None:
-        (item, *_) = json.loads(response.content)["errors"]
-        kind = ERROR_TYPES.get(response.status_code)
-        kind = kind or ("server_error" if response.status_code >= 500 else "invalid_request_error")
-        body = {"message": item["message"], "type": kind, "param": item.get("field"), "code": item.get("code")}
-        response.content = json.dumps({"error": body}).encode()
-    return response
+def error_body(error: ServiceError) -> dict[str, Any]:
+    kind = ERROR_TYPES.get(error.status) or ("server_error" if error.status >= 500 else "invalid_request_error")
+    return {"error": {"message": error.message, "type": kind, "param": error.field, "code": error.code}}
 
 
 def read_queries(name: str, value: Any) -> str:

@@ -35,6 +35,8 @@ RETRY_AFTER_S = 2
 DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 # Django's reasons begin with these if the form was sent by another site, and not by an outdated page of this service.
 OTHER_ORIGIN_REASONS = ("Origin checking failed", "Referer checking failed")
+# The body of an error for clients of another API, by the beginning of its paths.
+FOREIGN_ERROR_BODIES: dict[str, Callable[[ServiceError], dict[str, Any]]] = {}
 OTHER_SITE_MESSAGE = "The service cannot verify that this form was sent by one of its own pages. Open the page again."
 
 
@@ -58,10 +60,10 @@ def own_url(request: HttpRequest, path: str) -> str:
     return f"{settings.BASE_URL}{path}" if settings.BASE_URL else request.build_absolute_uri(path)
 
 
-def error_response(error: ServiceError) -> HttpResponse:
+def error_response(error: ServiceError, path: str = "") -> HttpResponse:
     """The error response of every JSON endpoint."""
-    body = {"status": "ERROR", "error_type": "SERVER", "errors": error.as_items()}
-    response = HttpResponse(json.dumps(body), content_type="application/json", status=error.status)
+    body_of = next((body for prefix, body in FOREIGN_ERROR_BODIES.items() if path.startswith(prefix)), _error_body)
+    response = HttpResponse(json.dumps(body_of(error)), content_type="application/json", status=error.status)
     if error.status == 401:
         response["WWW-Authenticate"] = CHALLENGE
     if error.retry_after_s is not None or error.status in (429, 503):
@@ -70,11 +72,15 @@ def error_response(error: ServiceError) -> HttpResponse:
     return response
 
 
+def _error_body(error: ServiceError) -> dict[str, Any]:
+    return {"status": "ERROR", "error_type": "SERVER", "errors": error.as_items()}
+
+
 def error_for_client(request: HttpRequest, error: ServiceError) -> HttpResponse:
     """The error response for this caller: JSON for programs, otherwise a page."""
     is_endpoint = request.path.startswith((*settings.STATELESS_PATHS, "/api/"))
     if is_endpoint or "text/html" not in request.headers.get("Accept", ""):
-        return error_response(error)
+        return error_response(error, request.path)
     response = HttpResponse(_error_page(request, error), status=error.status)
     response["Cache-Control"] = "no-store"
     if error.status in (429, 503):
@@ -163,7 +169,7 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse
     service_error = to_service_error(error, loaded_user(django_request(context["request"])))
     if service_error is None:
         return None
-    response = error_response(service_error)
+    response = error_response(service_error, context["request"].path)
     if isinstance(error, drf.MethodNotAllowed):
         response["Allow"] = ", ".join(context["view"].allowed_methods)
     return response

@@ -18,7 +18,7 @@ def response_with_metrics(request: HttpRequest, respond: Callable[[HttpRequest],
     except Exception as error:
         service_error = error_responses.to_service_error(error)
         if service_error is not None:
-            response = error_responses.error_response(service_error)
+            response = error_responses.error_response(service_error, request.path)
         else:
             response = response_for_exception(request, error)  # wrong host names and internal errors
     if not response.has_header("Content-Length"):

@@ -167,6 +167,15 @@ def test_hidden_and_missing_collections_get_the_same_error(client: openai.OpenAI
     assert len(messages) == 1
 
 
+def test_errors_before_the_search_have_the_same_form(client: openai.OpenAI, empty_collection: Collection):
+    with pytest.raises(openai.NotFoundError) as error_info:
+        client.vector_stores.retrieve(empty_collection.pk)
+    assert error_info.value.type == "not_found_error"
+    with pytest.raises(openai.APIStatusError) as method_error:
+        client.get(f"/vector_stores/{empty_collection.pk}/search", cast_to=object)
+    assert method_error.value.status_code == 405 and method_error.value.type == "invalid_request_error"
+
+
 def test_a_wrong_key_gets_an_error_of_openai(client: openai.OpenAI, empty_collection: Collection):
     with pytest.raises(openai.AuthenticationError) as error_info:
         client.with_options(api_key="sb_wrong").vector_stores.search(empty_collection.pk, query="toner")
