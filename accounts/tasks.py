@@ -12,8 +12,7 @@ from accounts.models import AccessKey, FailedAttempts, Session
 def forget_expired() -> None:
     """Deletes expired sessions, expired temporary keys and old counters, by the database's clock."""
     Session.objects.filter(expire_date__lt=Now()).delete()
-    temporary_kinds = (AccessKey.KIND_LOGIN, AccessKey.KIND_DOCS)
-    AccessKey.objects.filter(kind__in=temporary_kinds, expires_at__lt=Now()).delete()
+    AccessKey.objects.filter(kind__in=AccessKey.TEMPORARY_KINDS, expires_at__lt=Now()).delete()
     # A locked counter is skipped: waiting for it could deadlock with its request.
     with transaction.atomic():
         expired_counters = FailedAttempts.objects.select_for_update(skip_locked=True).filter(

@@ -2,9 +2,12 @@
 
 from django.urls import path
 
-from accounts.http import api, pages
+from accounts.http import api, pages, tokens
+from system.http.error_responses import FOREIGN_ERROR_BODIES
 
+FOREIGN_ERROR_BODIES[tokens.PATH] = tokens.error_body
 urlpatterns = [
+    path("oauth_token.do", tokens.TokenView.as_view(), name="oauth-token"),
     path("rest/v1/auth/login", api.LoginView.as_view(), name="api-login"),
     path("api/docs/key", api.DocsKeyView.as_view(), name="docs-key"),
     path("api/me", api.ProfileView.as_view(), name="me"),

@@ -183,6 +183,8 @@ BODY_DEADLINE_S = 60.0
 STATELESS_PATHS = (
     "/rest/",
     "/v1/",
+    "/api/now/",
+    "/oauth_token.do",
     "/load_document_to_collection",
     "/load_text_to_collection",
     "/get_relevant_documents",

@@ -1,5 +1,6 @@
 """The definitions of system properties: types, defaults, checks, and the values cached in this process."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,6 +71,17 @@ def check_export_records(value: str) -> None:
 def check_days(value: str) -> None:
     if int(value) > MAX_DAYS:
         raise ValueError(f"Enter a number from 0 to {MAX_DAYS:,}.")
+
+
+def check_table_names(value: str) -> None:
+    for pair in parse_list(value):
+        if not re.fullmatch("[a-z][a-z0-9_]*=[a-z][a-z0-9_]*", pair):
+            raise ValueError(f"Enter pairs such as sc_task=task instead of {pair[:80]}.")
+
+
+def check_invalid_query(value: str) -> None:
+    if value not in ("ignore", "no_rows", "error"):
+        raise ValueError("Enter ignore, no_rows or error.")
 
 
 @dataclass(frozen=True)
@@ -155,9 +167,36 @@ FIRST_STEPS = PropertyDefinition(
     "boolean",
     "true",
 )
+SERVICENOW_ENABLED = PropertyDefinition(
+    "svc.now_api.enabled",
+    "Whether clients of ServiceNow can use the addresses below /api/now/.",
+    "boolean",
+    "true",
+)
+SERVICENOW_TABLES = PropertyDefinition(
+    "svc.now_api.tables",
+    "Comma-separated names of tables as clients of ServiceNow call them, each with the table that is meant, such as "
+    "sc_task=task. They are added to the names that the service knows.",
+    "list",
+    check=check_table_names,
+)
+SERVICENOW_INVALID_QUERY = PropertyDefinition(
+    "svc.now_api.invalid_query",
+    "What happens to a query of a client of ServiceNow with a condition that is invalid: ignore (the condition is left "
+    "out), no_rows (the result is empty) or error.",
+    default="ignore",
+    check=check_invalid_query,
+)
+SERVICENOW_LONG_IDS = PropertyDefinition(
+    "svc.now_api.guid_ids",
+    "Whether records that clients of ServiceNow create get IDs of 32 digits, as in ServiceNow.",
+    "boolean",
+    "false",
+)
 _DEFINITIONS = (
     WELCOME_PAGE, CASE_SENSITIVE, WYSIWYG_COLUMNS, CHANGE_HISTORY_DAYS, CHANGE_FEED_DAYS, ATTACHMENT_TYPES,
-    ASSIGNMENT_COLUMNS, EXPORT_RECORDS, FIRST_STEPS,
+    ASSIGNMENT_COLUMNS, EXPORT_RECORDS, FIRST_STEPS, SERVICENOW_ENABLED, SERVICENOW_TABLES, SERVICENOW_INVALID_QUERY,
+    SERVICENOW_LONG_IDS,
 )  # fmt: skip
 # The row of a new property is created after the next migration.
 DEFINITIONS = {definition.name: definition for definition in _DEFINITIONS}

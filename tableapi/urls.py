@@ -2,19 +2,34 @@
 
 from django.urls import re_path
 
+from system.http.error_responses import FOREIGN_ERROR_BODIES
 from tableapi.http import entry_views as entries
 from tableapi.http.batch_views import BatchView
 from tableapi.http.design_views import DesignApplyView, DesignPlanView, DesignView
 from tableapi.http.import_views import ImportRunView, ImportsView, ImportUndoView, ImportView
 from tableapi.http.table_views import BulkView, TableViewSet, UpsertView
+from tableapi.servicenow import attachments as servicenow_files
+from tableapi.servicenow import views as servicenow
+from tableapi.servicenow.batch import ServiceNowBatch
+from tableapi.servicenow.errors import PATH_PREFIX, error_body
 
 LIST_VIEW = TableViewSet.as_view({"get": "list", "post": "create"})
 RECORD_VIEW = TableViewSet.as_view({"get": "retrieve", "put": "update", "patch": "partial_update", "delete": "destroy"})
 RECORD = r"^rest/v1/table/(?P<table>[^/]+)/(?P<sys_id>[^/]+)"
+SERVICENOW = r"^api/now/(?:v[12]/)?"
 ENTRY = r"(?P<entry>[0-9a-z]{1,32})"
 IMPORTS = r"^rest/v1/import/(?P<table>[^/]+)"
 
+FOREIGN_ERROR_BODIES[PATH_PREFIX] = error_body
 urlpatterns = [
+    re_path(rf"{SERVICENOW}table/(?P<table>[^/]+)/?$", servicenow.TableView.as_view()),
+    re_path(rf"{SERVICENOW}table/(?P<table>[^/]+)/(?P<sys_id>[^/]+)/?$", servicenow.RecordView.as_view()),
+    re_path(rf"{SERVICENOW}stats/(?P<table>[^/]+)/?$", servicenow.StatisticsView.as_view()),
+    re_path(rf"{SERVICENOW}batch/?$", ServiceNowBatch.as_view()),
+    re_path(rf"{SERVICENOW}attachment/?$", servicenow_files.AttachmentsView.as_view()),
+    re_path(rf"{SERVICENOW}attachment/(?:file|upload)/?$", servicenow_files.UploadView.as_view()),
+    re_path(rf"{SERVICENOW}attachment/{ENTRY}/?$", servicenow_files.AttachmentView.as_view()),
+    re_path(rf"{SERVICENOW}attachment/{ENTRY}/file/?$", servicenow_files.AttachmentContentView.as_view()),
     re_path(r"^rest/v1/table/(?P<table>[^/]+)/?$", LIST_VIEW, name="records"),
     re_path(rf"{RECORD}/?$", RECORD_VIEW, name="record"),
     re_path(rf"{RECORD}/history/?$", entries.HistoryView.as_view(), name="history"),

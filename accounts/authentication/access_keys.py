@@ -21,6 +21,10 @@ MAX_LOGIN_KEYS = 20
 DOCS_KEY_LIFETIME = timedelta(minutes=15)
 # For each session.
 MAX_DOCS_KEYS = 5
+TOKEN_LIFETIME = timedelta(minutes=30)
+REFRESH_TOKEN_LIFETIME = timedelta(hours=24)
+# For each key, of each kind.
+MAX_TOKENS = 100
 # Default lifetime of a named key.
 DEFAULT_LIFETIME = timedelta(days=90)
 # Each process caches a lookup for this long, so a revoked key stops working within that time.
@@ -55,10 +59,38 @@ def create_docs_key(user: User, session: Any, *, read_only: bool) -> str:
     return _save_temporary_key(key, DOCS_KEY_LIFETIME, MAX_DOCS_KEYS)
 
 
+def create_tokens(key: AccessKey) -> tuple[str, str]:
+    """Creates an access token and a refresh token with the limits of the key, and keeps only its hundred newest."""
+    lifetimes = {AccessKey.KIND_TOKEN: TOKEN_LIFETIME, AccessKey.KIND_REFRESH: REFRESH_TOKEN_LIFETIME}
+    access_token, refresh_token = (
+        _save_temporary_key(
+            AccessKey(user=key.user, name=key.name, kind=kind, parent=key, scope=key.scope, read_only=key.read_only),
+            lifetime,
+            MAX_TOKENS,
+        )
+        for kind, lifetime in lifetimes.items()
+    )
+    return access_token, refresh_token
+
+
+def use_refresh_token(key: AccessKey, secret: str) -> bool:
+    """Deletes a refresh token of the key; returns whether it was valid."""
+    tokens = AccessKey.objects.filter(kind=AccessKey.KIND_REFRESH, parent=key, expires_at__gt=Now())
+    count, _ = tokens.filter(digest=hash_key(secret)).delete()
+    return count == 1
+
+
+def find_named_key(key_id: str, secret: str) -> AccessKey | None:
+    """Returns the valid key with this secret, if its id or the beginning of its secret is `key_id`."""
+    keys = AccessKey.objects.select_related("user").filter(is_valid(), kind=AccessKey.KIND_NAMED)
+    key = keys.filter(digest=hash_key(secret)).first()
+    return key if key is not None and key.user.is_active and key_id in (key.pk, key.prefix) else None
+
+
 def _save_temporary_key(key: AccessKey, lifetime: timedelta, max_count: int) -> str:
     with transaction.atomic():
         User._base_manager.select_for_update().get(pk=key.user.pk)
-        similar_keys = AccessKey.objects.filter(user=key.user, kind=key.kind, session=key.session)
+        similar_keys = AccessKey.objects.filter(user=key.user, kind=key.kind, session=key.session, parent=key.parent)
         # Keys from before the clock was set back count as the oldest, though their ids are the largest.
         is_older = Case(When(expires_at__gt=Now() + lifetime, then=1), default=0)
         newest_ids = similar_keys.order_by(is_older, "-sys_id").values_list("sys_id", flat=True)[: max_count - 1]
@@ -88,10 +120,14 @@ def find_owner(secret: str) -> User | None:
     return entry[1] if entry and looked_up_at - entry[0] < CACHE_TTL_S else query_owner(key_hash, looked_up_at)
 
 
+def is_valid(prefix: str = "") -> Q:
+    """The condition that a key has not expired. The database's clock decides, because host clocks may differ."""
+    return Q(**{f"{prefix}expires_at": None}) | Q(**{f"{prefix}expires_at__gt": Now()})
+
+
 def query_owner(key_hash: str, looked_up_at: float) -> User | None:
-    # The database's clock decides, because host clocks may differ.
-    is_valid = Q(expires_at=None) | Q(expires_at__gt=Now())
-    key = AccessKey.objects.select_related("user").filter(is_valid, digest=key_hash).first()
+    keys = AccessKey.objects.select_related("user").exclude(kind=AccessKey.KIND_REFRESH)
+    key = keys.filter(is_valid(), is_valid("parent__"), digest=key_hash).first()
     if key is None or not key.user.is_active or (key.session and not has_session(key)):
         return None
     if key.scope:

@@ -113,7 +113,7 @@ class AccountPageView(LoginRequiredMixin, View):
             "key_form": KeyForm(user),
             "notification_form": NotificationForm(NotificationChoice.of(user)),
             "sends_email": bool(settings.EMAIL_HOST),
-            "keys": AccessKey.objects.filter(user=user).exclude(kind=AccessKey.KIND_DOCS),
+            "keys": AccessKey.objects.filter(user=user, parent=None).exclude(kind=AccessKey.KIND_DOCS),
             "sessions": Session.of_user(user),
             "own_session_key": stored_session_key(self.request.session),
             "roles": sorted(user.role_names),

@@ -23,6 +23,12 @@ class AccessKey(Record):
     KIND_NAMED = "named"
     KIND_LOGIN = "login"
     KIND_DOCS = "docs"
+    KIND_TOKEN = "token"
+    KIND_REFRESH = "refresh"
+    # They expire soon, and are deleted then.
+    TEMPORARY_KINDS = (KIND_LOGIN, KIND_DOCS, KIND_TOKEN, KIND_REFRESH)
+    # They end when the user's password changes or the sessions are ended.
+    SESSION_KINDS = (KIND_LOGIN, KIND_TOKEN, KIND_REFRESH)
 
     secret_columns = frozenset({"digest", "session"})
 
@@ -34,6 +40,8 @@ class AccessKey(Record):
             (KIND_NAMED, "created by a user"),
             (KIND_LOGIN, "created by an API sign-in"),
             (KIND_DOCS, "created by the API docs"),
+            (KIND_TOKEN, "access token of a key"),
+            (KIND_REFRESH, "refresh token of a key"),
         ],
         default=KIND_NAMED,
     )
@@ -50,6 +58,8 @@ class AccessKey(Record):
     read_only = models.BooleanField(
         "read-only", default=False, db_default=False, help_text="If checked, the key can read, but not change anything."
     )
+    # The key that a token was created with, and ends with.
+    parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, editable=False, related_name="tokens")
     # The stored key of the session that a key of the API docs ends with.
     session = models.CharField(max_length=40, blank=True, default="", db_default="", editable=False)
 

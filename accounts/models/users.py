@@ -202,16 +202,16 @@ class User(Record, SlowStatementLimit, AbstractBaseUser):
         return roles.names_of_user(self.pk)
 
     def change_password(self, password: str) -> None:
-        """Sets the password, ends all sessions and deletes the keys from API sign-ins; named keys are kept."""
+        """Sets the password and ends all sessions; named keys are kept."""
         with transaction.atomic():
             self.set_password(password)
             self.save(update_fields=["password"])
             self.end_sessions()
 
     def end_sessions(self, except_key: str = "") -> None:
-        """Ends all sessions (except the one with this key) and deletes the keys from API sign-ins."""
+        """Ends all sessions (except the one with this key) and deletes tokens and the keys from API sign-ins."""
         Session.objects.filter(user=self).exclude(session_key=except_key).delete()
-        AccessKey.objects.filter(user=self, kind=AccessKey.KIND_LOGIN).delete()
+        AccessKey.objects.filter(user=self, kind__in=AccessKey.SESSION_KINDS).delete()
 
     def limit_to_roles(self, scope: Collection[str]) -> None:
         """Limits the user to these roles (ids): a scoped key grants only what both the key and its user have."""

@@ -10,6 +10,7 @@ from bench.tableapi.load import COUNTER_PLACEHOLDER
 TASKS_PATH = "/rest/v1/table/task"
 BATCH_PATH, BULK_PATH = "/rest/v1/batch", "/rest/v1/bulk/task"
 BATCH_SIZE, BULK_SIZE = 100, 1_000
+SERVICENOW_PATH = "/api/now/table/task"
 VIEWSET_PATH = "/rest/bench/task/"
 
 FIELDS = "number,short_description,assigned_user.login,assignment_group.name,caller.first_name"
@@ -78,6 +79,27 @@ def combined_cases(task_ids: Sequence[str]) -> list[Case]:
     return [
         Case("R1", "in a batch of 100", (BATCH_PATH,), "POST", json.dumps({"requests": reads}), size=BATCH_SIZE),
         Case("W1", "in bulk of 1,000", (BULK_PATH,), "POST", f"[{bodies}]", 201, size=BULK_SIZE),
+    ]
+
+
+def servicenow_cases(task_ids: Sequence[str]) -> list[tuple[Case, Case]]:
+    """Lists and records in the dialect of ServiceNow, each with the same request of the Table API."""
+    queries = [query + NEWEST_FIRST for query in FILTERS]
+
+    def case(name: str, description: str, start: str, **parameters: str) -> Case:
+        paths = [list_path(query=query, limit="20", **parameters) for query in queries]
+        return Case(name, description, tuple(path.replace(TASKS_PATH, start) for path in paths))
+
+    return [
+        (
+            case("N1", "list of 20, no count", SERVICENOW_PATH, no_count="true"),
+            case("N1", "list of 20, no count", TASKS_PATH),
+        ),
+        (case("N2", "list of 20, count", SERVICENOW_PATH), case("N2", "list of 20, count", TASKS_PATH, count="exact")),
+        (
+            Case("N3", "one record", tuple(f"{SERVICENOW_PATH}/{task_id}" for task_id in task_ids)),
+            Case("N3", "one record", tuple(f"{TASKS_PATH}/{task_id}" for task_id in task_ids)),
+        ),
     ]
 
 

@@ -29,6 +29,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run bench tableapi", description=__doc__)
     parser.add_argument("--against", metavar="COMMIT", help="compare with this commit instead of with DRF")
     parser.add_argument("--combined", action="store_true", help="compare batches and bulk requests with single ones")
+    parser.add_argument("--servicenow", action="store_true", help="compare the ServiceNow dialect with the Table API")
     parser.add_argument("--queries", action="store_true", help="compare statistics and exports with the same SQL")
     parser.add_argument("--rows", type=int, default=1_000_000, help="task records (default %(default)s)")
     parser.add_argument("--clients", type=int, default=8)
@@ -115,6 +116,17 @@ def pairs_with_single_requests(product: Product) -> list[Pair]:
     ]
 
 
+def pairs_with_servicenow(product: Product) -> list[Pair]:
+    pairs = cases.servicenow_cases(product.task_ids)
+    for case, native_case in pairs:
+        result = product.call("GET", case.paths[0])["result"]
+        records = result if isinstance(result, list) else [result]
+        native_records = product.call("GET", native_case.paths[0])["data"]
+        if [record["sys_id"] for record in records] != [record["sys_id"] for record in native_records]:
+            raise SystemExit(f"{case.name} returns different records")
+    return [(Contender(product, case, "ServiceNow"), Contender(product, native, "native")) for case, native in pairs]
+
+
 def measure_pairs(pairs: Sequence[Pair], arguments: argparse.Namespace) -> dict[Pair, list[Comparison]]:
     """Each run has new processes, because two processes of the same code can differ by a few percent. A product
     starts before the floor, which uses its database."""
@@ -186,6 +198,9 @@ def main(argv: list[str]) -> None:
                 return
             if arguments.combined:
                 report(measure_pairs(pairs_with_single_requests(products[0]), arguments))
+                return
+            if arguments.servicenow:
+                report(measure_pairs(pairs_with_servicenow(products[0]), arguments))
                 return
             floor_server = FloorServer(products[0])
             with running_products(floor_server):

@@ -12,13 +12,13 @@ from .grammar import parse
 from .operators import ALIASES, OPERATORS, REFUSED_OPERATORS, ComparisonKind, Operator, ValueKind
 from .periods import Unit, end_of, shift, start_of
 from .time_values import Distance, Period, RelativeTime, read_instant
-from .tree import Condition, Group, OrderBy, Query, SubQuery, Term
+from .tree import Condition, Group, OrderBy, Query, RelatedQuery, SubQuery, Term
 from .values import ConditionValue, Range, read_boolean, read_list, read_value, read_words
 
 __all__ = [
     "ALIASES", "FUNCTIONS", "METADATA", "OPERATORS", "RECORDS", "REFUSED_OPERATORS", "SAMPLE_MOMENT", "ComparisonKind",
     "Condition", "ConditionValue", "Dialect", "Distance", "Group", "Moment", "Operand", "Operator",
-    "OrderBy", "Path", "Period", "Query", "QueryError", "Range", "RelativeTime", "SubQuery", "Term", "Unit",
-    "ValueFunction", "ValueKind", "end_of", "parse", "read_boolean", "read_instant", "read_list", "read_operand",
-    "read_value", "read_words", "resolve", "shift", "start_of",
+    "OrderBy", "Path", "Period", "Query", "QueryError", "Range", "RelatedQuery", "RelativeTime", "SubQuery", "Term",
+    "Unit", "ValueFunction", "ValueKind", "end_of", "parse", "read_boolean", "read_instant", "read_list",
+    "read_operand", "read_value", "read_words", "resolve", "shift", "start_of",
 ]  # fmt: skip

@@ -59,6 +59,18 @@ class SubQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class RelatedQuery(SubQuery):
+    """Compares the number of records of another table: those that match a group, and whose column has the value of
+    `path`. The grammar has no text for it."""
+
+    path: Path = ()
+    table: str = ""
+    column: Path = ()
+    comparison: str = ""
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class OrderBy:
     path: Path
     is_descending: bool = False

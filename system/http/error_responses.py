@@ -35,8 +35,8 @@ RETRY_AFTER_S = 2
 DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 # Django's reasons begin with these if the form was sent by another site, and not by an outdated page of this service.
 OTHER_ORIGIN_REASONS = ("Origin checking failed", "Referer checking failed")
-# The body of an error for clients of another API, by the beginning of its paths.
-FOREIGN_ERROR_BODIES: dict[str, Callable[[ServiceError], dict[str, Any]]] = {}
+# The body of an error for clients of another API, by the beginning of its paths; a text is HTML.
+FOREIGN_ERROR_BODIES: dict[str, Callable[[ServiceError], dict[str, Any] | str]] = {}
 OTHER_SITE_MESSAGE = "The service cannot verify that this form was sent by one of its own pages. Open the page again."
 
 
@@ -63,7 +63,9 @@ def own_url(request: HttpRequest, path: str) -> str:
 def error_response(error: ServiceError, path: str = "") -> HttpResponse:
     """The error response of every JSON endpoint."""
     body_of = next((body for prefix, body in FOREIGN_ERROR_BODIES.items() if path.startswith(prefix)), _error_body)
-    response = HttpResponse(json.dumps(body_of(error)), content_type="application/json", status=error.status)
+    body = body_of(error)
+    content, content_type = (body, "text/html") if isinstance(body, str) else (json.dumps(body), "application/json")
+    response = HttpResponse(content, content_type=content_type, status=error.status)
     if error.status == 401:
         response["WWW-Authenticate"] = CHALLENGE
     if error.retry_after_s is not None or error.status in (429, 503):

@@ -149,6 +149,12 @@ class RequestBody(IOBase):
         return max(0.0, (self.deadline or 0.0) - time.monotonic())
 
 
+def is_utf8_of(media_type: str, content_type: str | None) -> bool:
+    sent_type, _, parameters = (content_type or "").partition(";")
+    charset = parameters.replace(" ", "").lower()
+    return sent_type.strip().lower() == media_type and charset in ("", "charset=utf-8", 'charset="utf-8"')
+
+
 class StrictJSONParser(BaseParser):
     """Parses JSON requests for Django REST framework."""
 
@@ -160,9 +166,7 @@ class StrictJSONParser(BaseParser):
         >>> StrictJSONParser.accepts("application/json; charset=utf-8"), StrictJSONParser.accepts("text/plain")
         (True, False)
         """
-        media_type, _, parameters = (content_type or "").partition(";")
-        charset = parameters.replace(" ", "").lower()
-        return media_type.strip().lower() == cls.media_type and charset in ("", "charset=utf-8", 'charset="utf-8"')
+        return is_utf8_of(cls.media_type, content_type)
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
         return strict_json.parse_json(stream.read())

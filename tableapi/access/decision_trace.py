@@ -18,6 +18,7 @@ from tableapi.query.expressions import (
     DecisionCase,
     Expression,
     Predicate,
+    RelatedRecords,
     ResolvedPath,
 )
 from tableapi.query.path_resolver import ReadScope, resolve_path
@@ -105,6 +106,8 @@ def is_decision_visible(scope: ReadScope, table: Table, decision: Decision) -> b
 
 def is_expression_visible(scope: ReadScope, table: Table, expression: Expression) -> bool:
     match expression:
+        case RelatedRecords():
+            return False  # rules have none
         case ChildTablePredicate(child, part):
             return is_expression_visible(scope, child, part)
         case AllOf(parts) | AnyOf(parts):

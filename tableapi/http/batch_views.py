@@ -110,17 +110,21 @@ def _parse_batch(request: Request) -> tuple[list[Any], bool]:
     return body["requests"], is_atomic
 
 
+def open_batch(request: Request, caller: Caller) -> Batch:
+    http_request = django_request(request)
+    meta = {name: http_request.META[name] for name in SHARED_META if name in http_request.META}
+    return Batch(http_request, request.user, caller, meta)
+
+
 def _run_each(request: Request, items: list[Any], is_atomic: bool) -> Iterator[HttpResponse]:
     """Run the requests in order. Stops at the first failure if the batch is atomic."""
     size, deadline = 0, time.monotonic() + MAX_BATCH_S
-    http_request = django_request(request)
-    meta = {name: http_request.META[name] for name in SHARED_META if name in http_request.META}
-    batch = Batch(http_request, request.user, caller_of(request), meta)
+    batch = open_batch(request, caller_of(request))
     for run, run_items in _runs(items):
         batch = batch._replace(caller=replace(batch.caller, run=run))
         for item in run_items:
             is_over_limit = size > MAX_BATCH_RESPONSE_BYTES or time.monotonic() > deadline
-            response = _run_request(batch, item, is_atomic, is_over_limit)
+            response = run_request(batch, item, is_atomic, is_over_limit)
             size += len(response.content)
             yield response
             if is_atomic and response.status_code >= 400:
@@ -144,13 +148,15 @@ def _run_key(item: Any) -> tuple[str, str | None] | None:
     return (match["table"], match["query"]) if match else None
 
 
-def _run_request(batch: Batch, item: Any, is_atomic: bool, is_over_limit: bool) -> HttpResponse:
+def run_request(
+    batch: Batch, item: Any, is_atomic: bool, is_over_limit: bool, prefixes: tuple[str, ...] = PATH_PREFIXES
+) -> HttpResponse:
     try:
         if is_over_limit:
             raise TooLarge(
                 "The batch took too long, or its responses are too large. Send this request in another batch."
             )
-        inner = _inner_request(batch, item)
+        inner = _inner_request(batch, item, prefixes)
         steps.check_request_head(inner)
     except ServiceError as error:
         return error_response(error)
@@ -176,17 +182,15 @@ def _call_in_savepoint(inner: HttpRequest) -> HttpResponse:
         raise Unavailable from None
 
 
-def _inner_request(batch: Batch, item: Any) -> InnerRequest:
+def _inner_request(batch: Batch, item: Any, prefixes: tuple[str, ...]) -> InnerRequest:
     if not isinstance(item, dict) or item.keys() - REQUEST_KEYS or str(item.get("method")) not in ALLOWED_METHODS:
         raise InvalidParameter(
             f"Each request must be an object with method ({', '.join(ALLOWED_METHODS)}) and url, and optionally id, "
             "headers and body."
         )
     url, headers = item.get("url"), item.get("headers", {})
-    if not isinstance(url, str) or not (url.isascii() and url.isprintable() and url.startswith(PATH_PREFIXES)):
-        message = (
-            f"The url must be a path of printable ASCII characters that begins with one of {', '.join(PATH_PREFIXES)}."
-        )
+    if not isinstance(url, str) or not (url.isascii() and url.isprintable() and url.startswith(prefixes)):
+        message = f"The url must be a path of printable ASCII characters that begins with one of {', '.join(prefixes)}."
         raise InvalidParameter(message, field="url")
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
         raise InvalidParameter("headers must be an object of strings.", field="headers")

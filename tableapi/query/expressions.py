@@ -84,15 +84,29 @@ class ChildTablePredicate:
     part: "Expression"
 
 
-Expression = Predicate | AllOf | AnyOf | ChildTablePredicate
+@dataclass(frozen=True, slots=True)
+class RelatedRecords:
+    """Compares the number of readable records of a table that match, and whose column has the value of `path`."""
+
+    path: ResolvedPath
+    table: Table
+    records: Decision
+    column: ResolvedPath
+    comparison: str
+    count: int
+    part: "Expression | None"
+
+
+Expression = Predicate | AllOf | AnyOf | ChildTablePredicate | RelatedRecords
 
 
 def predicates_of(expression: Expression) -> Iterator[Predicate]:
     match expression:
         case Predicate():
             yield expression
-        case ChildTablePredicate(_, part):
-            yield from predicates_of(part)
+        case ChildTablePredicate(part=part) | RelatedRecords(part=part):
+            if part is not None:
+                yield from predicates_of(part)
         case AllOf(parts) | AnyOf(parts):
             for part in parts:
                 yield from predicates_of(part)

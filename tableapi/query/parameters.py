@@ -1,6 +1,7 @@
 """Parses the parameters of a request into frozen values. Pure."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -9,6 +10,7 @@ from system.encoded_query import QueryError
 from system.errors import BadRequest, InvalidParameter
 from tableapi.catalogue.value_readers import UNSTORABLE_CHARACTER
 
+from .names import Names
 from .parsed_query import ParsedQuery, parse_query_text
 
 DEFAULT_LIMIT = 20
@@ -28,6 +30,8 @@ class RawParameters(Protocol):
 
     def __contains__(self, key: object) -> bool: ...
 
+    def __iter__(self) -> Iterator[str]: ...
+
     def getlist(self, key: str) -> list[str]: ...
 
 
@@ -46,6 +50,8 @@ class OutputOptions(NamedTuple):
     view: str = ""
     display_mode: DisplayMode = DisplayMode.VALUE
     with_links: bool = True
+    # The names of another dialect, whose form the values then have too.
+    names: Names | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,7 @@ class ListRequest:
     query: ParsedQuery
     limit: int = DEFAULT_LIMIT
     page: int = 1
+    offset: int | None = None
     cursor: str = ""
     count: str = ""
     allows_replica: bool = False

@@ -62,5 +62,5 @@ def _group_shape(group: Group) -> Group:
 
 def _factor_shape(factor: Condition | SubQuery) -> Condition | SubQuery:
     if isinstance(factor, SubQuery):
-        return SubQuery(tuple(_group_shape(group) for group in factor.groups))
+        return replace(factor, groups=tuple(_group_shape(group) for group in factor.groups))
     return factor if factor.row.kind in SHAPING_KINDS else replace(factor, value="")

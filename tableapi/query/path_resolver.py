@@ -11,6 +11,7 @@ from system.encoded_query import (
     Group,
     Query,
     QueryError,
+    RelatedQuery,
     SubQuery,
     Term,
     ValueKind,
@@ -29,6 +30,7 @@ from .expressions import (
     Expression,
     PathStep,
     Predicate,
+    RelatedRecords,
     ResolvedPath,
     predicates_of,
 )
@@ -40,6 +42,7 @@ COMPARABLE_KINDS = {
     ComparisonKind.DATE: ComparisonKind.DATETIME,
     ComparisonKind.INTEGER: ComparisonKind.DECIMAL,
 }
+ID_KINDS = frozenset({ComparisonKind.ID, ComparisonKind.REFERENCE})
 
 
 class ReadScope(Protocol):
@@ -136,13 +139,27 @@ def _resolve_groups(scope: ReadScope, table: Table, groups: tuple[Group, ...], s
 
 
 def _resolve_term(scope: ReadScope, table: Table, term: Term, slots: dict[int, int]) -> Expression:
-    factors = [
-        _resolve_groups(scope, table, factor.groups, slots)
-        if isinstance(factor, SubQuery)
-        else resolve_condition(scope, table, factor, slots.get(id(factor)))
-        for factor in term.factors
-    ]
-    return _combine(AnyOf, factors)
+    return _combine(AnyOf, [_resolve_factor(scope, table, factor, slots) for factor in term.factors])
+
+
+def _resolve_factor(scope: ReadScope, table: Table, factor: Condition | SubQuery, slots: dict[int, int]) -> Expression:
+    if isinstance(factor, RelatedQuery):
+        return _resolve_related(scope, table, factor, slots)
+    if isinstance(factor, SubQuery):
+        return _resolve_groups(scope, table, factor.groups, slots)
+    return resolve_condition(scope, table, factor, slots.get(id(factor)))
+
+
+def _resolve_related(scope: ReadScope, table: Table, related: RelatedQuery, slots: dict[int, int]) -> RelatedRecords:
+    target = scope.table(related.table)
+    if target is None or (records := scope.record_decision(target)) == NEVER:
+        raise QueryError("unknown table", related.position, related.table)
+    path = required_path(scope, table, related.path, related.position)
+    column = required_path(scope, target, related.column, related.position)
+    if not {path.column.compare_as, column.column.compare_as} <= ID_KINDS:
+        raise QueryError("only ids and references relate records", related.position)
+    part = _resolve_groups(scope, target, related.groups, slots) if related.groups else None
+    return RelatedRecords(path, target, records, column, related.comparison, related.count, part)
 
 
 def _combine(kind: type[AllOf] | type[AnyOf], parts: list[Expression]) -> Expression:

@@ -1,13 +1,24 @@
 """Plans a read: resolves names to columns with the caller's guards. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from system.encoded_query import Distance, Query, QueryError, ValueKind, read_value
+from system.encoded_query import (
+    Condition,
+    Distance,
+    Group,
+    Query,
+    QueryError,
+    RelatedQuery,
+    SubQuery,
+    ValueKind,
+    read_value,
+)
 from system.errors import BadRequest, InvalidParameter
 from tableapi.catalogue.definitions import Column, Table
 
 from .expressions import ALWAYS, NEVER, Decision, Expression, PathStep, ResolvedPath
+from .names import Names
 from .path_resolver import ReadScope, required_path, resolve_path, resolve_query
 
 MAX_JOINS = 12
@@ -22,6 +33,10 @@ class OutputField:
     key: str
     path: ResolvedPath
     display_path: ResolvedPath | None = None
+    # The values of these columns follow, joined by a space.
+    joined_paths: tuple[ResolvedPath, ...] = ()
+    # The column is a secret, and its value is not shown.
+    is_masked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +65,23 @@ class ReadPlan:
 
 
 def plan_read(
-    scope: ReadScope, table: Table, *, query: Query | None = None, fields: tuple[str, ...] = (), view: str = ""
+    scope: ReadScope,
+    table: Table,
+    *,
+    query: Query | None = None,
+    fields: tuple[str, ...] = (),
+    view: str = "",
+    names: Names | None = None,
 ) -> ReadPlan:
     """Plan a read. Raises BadRequest or QueryError for names that do not exist or cannot be used there."""
     query = query or Query()
     where = resolve_query(scope, table, query, with_slots=True)
     sort_keys = _sort_keys(scope, table, query)
-    view_paths = _view_paths(scope, table, view) if view else None
-    outputs, ignored = _output_fields(scope, table, fields, view_paths)
+    outputs, ignored = (
+        (_named_fields(scope, table, fields, view, names), tuple[str, ...]())
+        if names
+        else _output_fields(scope, table, fields, _view_paths(scope, table, view) if view else None)
+    )
     version = resolve_path(scope, table, ("sys_version",))
     plan = ReadPlan(table, scope.record_decision(table), outputs, where, sort_keys, ignored, version)
     refuse_too_many_joins(plan, query, "sysparm_fields" if fields else "sysparm_view")
@@ -112,6 +136,29 @@ def _output_fields(
     return tuple(outputs.values()), tuple(ignored) if fields else ()
 
 
+def _named_fields(
+    scope: ReadScope, table: Table, fields: tuple[str, ...], view: str, names: Names
+) -> tuple[OutputField, ...]:
+    """Return the fields of a dialect that leaves out what it cannot find."""
+    view_paths = scope.catalogue.view(table, view) if view and not fields else None
+    keys = fields or [key for path in view_paths or table.columns for key in names.keys(table, path)]
+    outputs = []
+    for key in dict.fromkeys(keys):
+        paths = names.paths(scope.catalogue, table, key)
+        visible = [found for path in paths if (found := resolve_path(scope, table, path)) is not None]
+        if visible:
+            path, *joined = visible
+            outputs.append(OutputField(key, path, display_path(scope, path.column), tuple(joined)))
+        elif _is_secret(table, paths) and (sys_id := resolve_path(scope, table, ("sys_id",))):
+            outputs.append(OutputField(key, sys_id, is_masked=True))
+    return tuple(outputs)
+
+
+def _is_secret(table: Table, paths: Sequence[tuple[str, ...]]) -> bool:
+    column = table.columns.get(".".join(paths[0])) if len(paths) == 1 else None
+    return column is not None and not column.is_readable
+
+
 def no_fields_error() -> BadRequest:
     """Return the same error for missing fields and for fields of a record that the caller cannot read."""
     return BadRequest("None of the requested fields can be returned.", code="no_fields", field="sysparm_fields")
@@ -150,8 +197,24 @@ def _reference_paths(paths: Iterable[tuple[str, ...]]) -> set[tuple[str, ...]]:
 def _query_paths(query: Query) -> Iterator[tuple[str, ...]]:
     """Yield every path of the query, including those that are values of conditions."""
     yield from (sort.path for sort in query.order)
-    for condition in query.conditions():
-        yield condition.path
-        if condition.row.kind in (ValueKind.PATH, ValueKind.DISTANCE):
-            value = read_value(condition)
-            yield value.path if isinstance(value, Distance) else value  # type: ignore[misc]  # by its kind
+    yield from _paths_in_groups(query.groups)
+
+
+def _paths_in_groups(groups: tuple[Group, ...]) -> Iterator[tuple[str, ...]]:
+    for factor in (factor for group in groups for term in group.terms for factor in term.factors):
+        if isinstance(factor, RelatedQuery):
+            yield factor.path
+            # The other table is a reference that only this factor follows.
+            start = str(id(factor))
+            yield from ((start, *path) for path in (factor.column, *_paths_in_groups(factor.groups)))
+        elif isinstance(factor, SubQuery):
+            yield from _paths_in_groups(factor.groups)
+        else:
+            yield from _condition_paths(factor)
+
+
+def _condition_paths(condition: Condition) -> Iterator[tuple[str, ...]]:
+    yield condition.path
+    if condition.row.kind in (ValueKind.PATH, ValueKind.DISTANCE):
+        value = read_value(condition)
+        yield value.path if isinstance(value, Distance) else value  # type: ignore[misc]  # by its kind

@@ -57,7 +57,8 @@ def page_start(request: ListRequest, table: Table, user_id: str) -> PageStart:
     output = request.output
     list_identity = [table.name, request.query.text, ",".join(output.fields), output.view, user_id]
     if not request.cursor:
-        return PageStart(None, (request.page - 1) * request.limit, list_identity)
+        skip = (request.page - 1) * request.limit if request.offset is None else request.offset
+        return PageStart(None, skip, list_identity)
     position = cursors.decode(request.cursor, list_identity)
     return PageStart(position, position.skip, list_identity)
 

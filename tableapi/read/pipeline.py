@@ -67,7 +67,9 @@ def fetch_list(context: ReadContext, table_name: str, request: ListRequest) -> L
     output, shape = request.output, request.query.shape
     plan = context.view.cached(
         ("plan", table.name, output, shape),
-        lambda: read_plan.plan_read(context.view, table, query=shape.query, fields=output.fields, view=output.view),
+        lambda: read_plan.plan_read(
+            context.view, table, query=shape.query, fields=output.fields, view=output.view, names=output.names
+        ),
     )
     start = page_start(request, table, context.caller.user_id)
     page, style = start.page(request.limit), style_of(output)
@@ -167,7 +169,7 @@ def compile_record(
     style = style_of(output)
 
     def compile_() -> tuple[ReadPlan, Statement]:
-        plan = read_plan.plan_read(context.view, table, fields=output.fields, view=output.view)
+        plan = read_plan.plan_read(context.view, table, fields=output.fields, view=output.view, names=output.names)
         return plan, select.record_statement(plan, style, has_many=has_many)
 
     return context.view.cached(("record", table.name, output, style, has_many), compile_)
@@ -178,7 +180,8 @@ def record_result(version: bytes | None, body: bytes, plan: ReadPlan) -> RecordR
 
 
 def style_of(output: OutputOptions) -> OutputStyle:
-    return OutputStyle(output.display_mode, output.with_links, properties.get(properties.WYSIWYG_COLUMNS))
+    html_column_ids = properties.get(properties.WYSIWYG_COLUMNS)
+    return OutputStyle(output.display_mode, output.with_links, html_column_ids, names=output.names)
 
 
 def _count(context: ReadContext, plan: ReadPlan, request: ListRequest, inputs: StatementInputs, database: str) -> int:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from tableapi.catalogue.definitions import Column
 from tableapi.query.expressions import ResolvedPath
+from tableapi.query.names import Names
 from tableapi.query.parameters import DisplayMode
 from tableapi.query.read_plan import OutputField
 
@@ -22,6 +23,8 @@ class OutputStyle(NamedTuple):
     escapes_formulas: bool = True
     # In exports, whether dates and times are returned as values even in the mode of display values.
     has_typed_times: bool = False
+    # The dialect of the names, in which every value is text.
+    names: Names | None = None
 
 
 def member_sql(
@@ -35,7 +38,7 @@ def member_sql(
         link_object = _link_object_sql(builder, column, value, prefix)
         return f"CASE WHEN {value} <> '' THEN {link_object} ELSE {literal(f'{prefix}null')} END"
     if style.mode == DisplayMode.VALUE and not column.column_type.has_target:
-        json = column.column_type.json_sql.format(_value_sql(column, value))
+        json = column.column_type.json_sql.format(value_sql(column, value))
     else:
         json = f"to_json({_json_sql(builder, style, output, value)})::text"
     return f"coalesce({literal(prefix)} || {json}, {literal(f'{prefix}null')})"
@@ -50,7 +53,7 @@ def _json_sql(builder: StatementBuilder, style: OutputStyle, output: OutputField
     display_value = display_value_sql(column, value)
     if style.mode == DisplayMode.DISPLAY:
         return display_value
-    return f"json_build_object('value', {_value_sql(column, value)}, 'display_value', {display_value})"
+    return f"json_build_object('value', {value_sql(column, value)}, 'display_value', {display_value})"
 
 
 def stored_sql(style: OutputStyle, column: Column, alias: TableAlias) -> str:
@@ -65,19 +68,19 @@ def stored_sql(style: OutputStyle, column: Column, alias: TableAlias) -> str:
 
 def value_json_sql(column: Column, sql: str) -> str:
     """The stored value as JSON text."""
-    return f"coalesce({column.column_type.json_sql.format(_value_sql(column, sql))}, 'null')"
+    return f"coalesce({column.column_type.json_sql.format(value_sql(column, sql))}, 'null')"
 
 
-def _value_sql(column: Column, sql: str) -> str:
+def value_sql(column: Column, sql: str) -> str:
     return column.column_type.value_sql.format(sql)
 
 
 def display_value_sql(column: Column, sql: str) -> str:
     if column.choices:
         labels = " ".join(f"WHEN {literal(value)} THEN {literal(label)}" for value, label in column.choices)
-        return f"CASE {sql} {labels} ELSE {_value_sql(column, sql)} END"
+        return f"CASE {sql} {labels} ELSE {value_sql(column, sql)} END"
     display_format = column.column_type.display_format
-    return display_format.sql.format(sql) if display_format else _value_sql(column, sql)
+    return display_format.sql.format(sql) if display_format else value_sql(column, sql)
 
 
 def reference_display_sql(builder: StatementBuilder, display_path: ResolvedPath | None, reference: str) -> str:

@@ -13,6 +13,7 @@ from tableapi.query.expressions import (
     DecisionCase,
     Expression,
     Predicate,
+    RelatedRecords,
     ResolvedPath,
 )
 
@@ -55,18 +56,36 @@ def guarded_value(builder: StatementBuilder, guard: Decision, alias: TableAlias,
 
 
 def rule_sql(builder: StatementBuilder, condition: Expression, alias: TableAlias) -> str:
-    """Compile the condition of a rule. Its paths become sub-selects that ignore what the caller may read."""
-    return expression_sql(builder, condition, alias, lambda path: _unguarded_path_sql(builder, path, alias))
+    """Compile the condition of a rule. Its paths have no guards, so that they ignore what the caller may read."""
+    return expression_sql(builder, condition, alias, lambda path: _path_sql(builder, path, alias))
 
 
-def _unguarded_path_sql(builder: StatementBuilder, path: ResolvedPath, alias: TableAlias) -> str:
+def _path_sql(builder: StatementBuilder, path: ResolvedPath, alias: TableAlias) -> str:
+    """Return the value at the end of a path; each reference becomes a sub-select."""
     if not path.steps:
-        return alias.column(path.column)
+        return guarded_value(builder, path.guard, alias, alias.column(path.column))
     step = path.steps[0]
-    reference = alias.column(step.column)
+    reference = guarded_value(builder, step.guard, alias, alias.column(step.column))
     target = TableAlias(builder, step.target)
-    value = _unguarded_path_sql(builder, ResolvedPath(path.steps[1:], path.column), target)
-    return f"(SELECT {value} FROM {target.from_sql()} WHERE {target.sys_id()} = {reference})"
+    value = _path_sql(builder, ResolvedPath(path.steps[1:], path.column, path.guard), target)
+    conditions = [f"{target.sys_id()} = {reference}", *decision_conditions(builder, step.records, target)]
+    return f"(SELECT {value} FROM {target.from_sql()} WHERE {' AND '.join(conditions)})"
+
+
+def _related_sql(builder: StatementBuilder, related: RelatedRecords, value_of: PathSql) -> str:
+    record = TableAlias(builder, related.table)
+
+    def related_value_of(path: ResolvedPath) -> str:
+        return _path_sql(builder, path, record)
+
+    conditions = [f"{related_value_of(related.column)} = {value_of(related.path)}"]
+    conditions += decision_conditions(builder, related.records, record)
+    if related.part is not None:
+        conditions.append(expression_sql(builder, related.part, record, related_value_of))
+    rows = f"FROM {record.from_sql()} WHERE {' AND '.join(conditions)}"
+    if (related.comparison, related.count) == (">=", 1):
+        return f"EXISTS (SELECT {rows})"
+    return f"((SELECT count(*) {rows}) {related.comparison} {related.count})"
 
 
 def expression_sql(builder: StatementBuilder, condition: Expression, alias: TableAlias, value_of: PathSql) -> str:
@@ -81,6 +100,8 @@ def expression_sql(builder: StatementBuilder, condition: Expression, alias: Tabl
             child_condition = rule_sql(builder, part, child)
             ids_match = f"{child.sys_id()} = {alias.sys_id()}"
             return f"EXISTS (SELECT FROM {child.from_sql()} WHERE {ids_match} AND {child_condition})"
+        case RelatedRecords():
+            return _related_sql(builder, condition, value_of)
         case Predicate():
             return _predicate_sql(builder, condition, alias, value_of)
 

@@ -9,7 +9,7 @@ from tableapi.query.expressions import AlwaysAllowed, Decision, Expression, Path
 from tableapi.query.read_plan import OutputField, ReadPlan
 from tableapi.values.comparison import SQL_TYPES
 
-from . import output_fields, predicates
+from . import output_fields, predicates, text_fields
 from .operators import comparison_key
 from .output_fields import OutputStyle
 from .statement_builder import Parameter, StatementBuilder, StatementInputs, TableAlias
@@ -281,7 +281,10 @@ def record_json_sql(
     for output in fields:
         prefix = f"{',' if pieces else '{'}{json.dumps(output.key, ensure_ascii=False)}:"
         alias = from_clause.alias_at(output.path.steps)
-        pieces.append(output_fields.member_sql(builder, style, output, alias, prefix))
+        if style.names:
+            pieces.append(text_fields.member_sql(builder, style, style.names, output, alias, prefix))
+        else:
+            pieces.append(output_fields.member_sql(builder, style, output, alias, prefix))
     if not fields:
         return "'{}'::text"
     pieces.append("'}'")

@@ -69,7 +69,7 @@ def new_record_columns(change: WriteRequest) -> tuple[dict[Column, Any], str | N
     if change.is_import and table.is_system:
         raise InvalidParameter("Only records of designed tables can be imported.", field="sysparm_import")
     values = read_columns(change)
-    sys_id = _imported_id(change, values)
+    sys_id = change.chosen_id or _imported_id(change, values)
     read_only = [
         column
         for column in values

@@ -36,6 +36,8 @@ class WriteInput:
     is_import: bool = False
     # Whether an update replaces JSON objects instead of merging them: pages send the whole value.
     replaces_json: bool = False
+    # The id of a new record of a designed table, if the client chooses it.
+    chosen_id: str | None = None
 
     def for_table(self, context: ReadContext, table: Table) -> "WriteRequest":
         return WriteRequest(**vars(self), context=context, table=table)

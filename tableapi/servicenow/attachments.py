@@ -1,0 +1,184 @@
+"""Attachments in the dialect: the attached files of the Table API, addressed by their own id."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponse, HttpResponseBase
+from rest_framework.request import Request
+
+from system.errors import InvalidParameter
+from system.http import django_request, uploads
+from system.http.error_responses import own_origin, own_url
+from tableapi.access.caller_view import record_not_found
+from tableapi.attached import attachments
+from tableapi.attached.attachments import attachment_entry
+from tableapi.attached.records import open_record, root_key
+from tableapi.catalogue.definitions import Catalogue, Table
+from tableapi.changes.logged_values import table_of
+from tableapi.http.responses import content_response
+from tableapi.models import Attachment
+from tableapi.query.parameters import RawParameters, parse_text
+from tableapi.read.catalogue_retry import on_current_catalogue
+from tableapi.read.context import Caller, ReadContext
+from tableapi.read.pipeline import fetch_records, minimal_output
+
+from . import parameters
+from .records import current_names, open_table
+from .views import ServiceNowView, caller_of, page_links, result_response
+
+TABLE_NAME, TABLE_ID = "table_name", "table_sys_id"
+# The columns of attachments that conditions can name.
+CONDITION_COLUMNS = {TABLE_ID: "record_id", "sys_id": "pk", "file_name": "file_name", "content_type": "content_type"}
+ROWS_PER_STATEMENT = 1_000
+
+
+class AttachmentsView(ServiceNowView):
+    def get(self, request: Request) -> HttpResponse:
+        caller, raw = caller_of(request), request.query_params
+        entries = read_entries(caller, raw, own_origin(django_request(request)))
+        offset, limit = parameters.parse_page(raw)
+        page = entries[offset : offset + limit]
+        response = result_response(_json(page))
+        response["X-Total-Count"] = str(len(entries))
+        if not parameters.is_true(raw, "sysparm_suppress_pagination_header"):
+            response["Link"] = page_links(request, offset, limit, len(entries))
+        return response
+
+
+class UploadView(ServiceNowView):
+    """`POST …/attachment/file` with the bytes as body, and `…/upload` with a form."""
+
+    body_limit = settings.ATTACHMENT_LIMIT + uploads.FORM_OVERHEAD_BYTES
+
+    def post(self, request: Request) -> HttpResponse:
+        http_request = django_request(request)
+        if http_request.content_type == "multipart/form-data":
+            upload_file = uploads.receive_upload(http_request, settings.ATTACHMENT_LIMIT)
+        else:
+            file_name = parse_text(request.query_params, "file_name")
+            upload_file = uploads.receive_file(http_request, file_name, settings.ATTACHMENT_LIMIT)
+        with upload_file as upload:
+            fields = {name: values[-1] for name, values in upload.fields.items()}
+            table_name, sys_id = (
+                fields.get(name) or parse_text(request.query_params, name) for name in (TABLE_NAME, TABLE_ID)
+            )
+            if not table_name or not sys_id:
+                raise InvalidParameter(f"{TABLE_NAME} and {TABLE_ID} are required.", field=TABLE_NAME)
+            entry = create(caller_of(request), table_name, sys_id.lower(), upload)
+        found = find(caller_of(request), entry["sys_id"], own_origin(http_request))
+        response = result_response(_json(found.entry), 201)
+        response["Location"] = own_url(http_request, f"/api/now/attachment/{entry['sys_id']}")
+        return response
+
+
+class AttachmentView(ServiceNowView):
+    def get(self, request: Request, entry: str) -> HttpResponse:
+        return result_response(_json(find(caller_of(request), entry, own_origin(django_request(request))).entry))
+
+    def delete(self, request: Request, entry: str) -> HttpResponse:
+        found = find(caller_of(request), entry, "")
+        attachments.delete_attachment(caller_of(request), found.table.name, found.row.record_id, entry)
+        return HttpResponse(status=204)
+
+
+class AttachmentContentView(ServiceNowView):
+    def get(self, request: Request, entry: str) -> HttpResponseBase:
+        return content_response(django_request(request), find(caller_of(request), entry, "").row)
+
+
+@dataclass(frozen=True)
+class Found:
+    """An attachment of a record that the caller can read."""
+
+    row: Attachment
+    table: Table
+    entry: dict[str, str]
+
+
+@on_current_catalogue
+def find(catalogue: Catalogue, caller: Caller, sys_id: str, origin: str) -> Found:
+    row = Attachment.objects.filter(pk=sys_id, deletion_id=None).first()
+    table = table_of(catalogue, row.table_key) if row else None
+    if row is None or table is None or caller.context(catalogue).view.table(table.name) is None:
+        raise record_not_found()
+    open_record(catalogue, caller, table.name, row.record_id)
+    return Found(row, table, _entry(row, current_names().table(table.name), origin))
+
+
+@on_current_catalogue
+def create(
+    catalogue: Catalogue, caller: Caller, table_name: str, sys_id: str, upload: uploads.Upload
+) -> dict[str, Any]:
+    table = open_table(caller.context(catalogue).view, current_names(), table_name)
+    return attachments.create_attachment(caller, table.name, sys_id, upload)
+
+
+@on_current_catalogue
+def read_entries(catalogue: Catalogue, caller: Caller, raw: RawParameters, origin: str) -> list[dict[str, str]]:
+    """Return the attachments that meet the conditions, of records that the caller can read."""
+    context, names, conditions = caller.context(catalogue), current_names(), _conditions(raw)
+    table: Table | None = None
+    rows = Attachment.objects.filter(deletion_id=None).order_by("pk")
+    if table_name := conditions.get(TABLE_NAME):
+        table = context.view.table(names.native_table(catalogue, table_name))
+        if table is None:
+            return []
+        rows = rows.filter(table_key=root_key(catalogue, table))
+    for name, column in CONDITION_COLUMNS.items():
+        if name in conditions:
+            rows = rows.filter(**{column: conditions[name]})
+    entries: list[dict[str, str]] = []
+    last_id = ""
+    while chunk := list(rows.filter(pk__gt=last_id)[:ROWS_PER_STATEMENT]):
+        last_id = chunk[-1].pk
+        readable = _readable_records(context, chunk, table)
+        entries += [
+            _entry(row, table_name or names.table(readable[key].name), origin)
+            for row in chunk
+            if (key := (row.table_key, row.record_id)) in readable
+        ]
+    return entries
+
+
+def _conditions(raw: RawParameters) -> dict[str, str]:
+    """The conditions of the query and of other parameters. Only equality can be used."""
+    parts = parse_text(raw, "sysparm_query").split("^")
+    conditions = dict(part.partition("=")[::2] for part in parts)
+    return conditions | {name: parse_text(raw, name) for name in (TABLE_NAME, *CONDITION_COLUMNS) if name in raw}
+
+
+def _readable_records(
+    context: ReadContext, rows: list[Attachment], named_table: Table | None
+) -> dict[tuple[str, str], Table]:
+    """The records of the attachments that the caller can read, by the columns that refer to them."""
+    ids_by_key: dict[str, list[str]] = {}
+    for row in rows:
+        ids_by_key.setdefault(row.table_key, []).append(row.record_id)
+    readable: dict[tuple[str, str], Table] = {}
+    for key, ids in ids_by_key.items():
+        table = named_table or table_of(context.view.catalogue, key)
+        if table is not None and context.view.can_read(table):
+            found = fetch_records(context, table, ids, minimal_output(context, table))
+            readable |= {(key, sys_id): table for sys_id in found}
+    return readable
+
+
+def _entry(row: Attachment, table_name: str, origin: str) -> dict[str, str]:
+    entry = attachment_entry(row)
+    created_on, created_by = entry.pop("sys_created_at"), entry.pop("sys_created_by")
+    return {
+        **{name: str(value) for name, value in entry.items()},
+        "size_bytes": str(row.size),
+        "hash": row.sha256,
+        TABLE_NAME: table_name,
+        TABLE_ID: row.record_id,
+        "sys_created_on": created_on,
+        "sys_created_by": created_by or "",
+        "download_link": f"{origin}/api/now/attachment/{row.pk}/file",
+    }
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()

@@ -1,0 +1,131 @@
+"""Statistics, attachments and batches in the ServiceNow dialect."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from tests.accounts.callers import basic_auth
+from tests.tableapi.servicenow.test_tables import NO_RECORD, error_of, make_task, send
+
+pytestmark = pytest.mark.django_db
+STATS = "/api/now/stats/task"
+FILES = "/api/now/attachment"
+
+
+@pytest.fixture
+def tasks(alice: User) -> list[Any]:
+    values = (("1", "1"), ("1", "2"), ("2", "3"))
+    return [make_task(alice, state=state, priority=priority, reassignment_count=priority) for state, priority in values]
+
+
+def statistics(user: User, **parameters: str) -> Any:
+    response = send(user, "GET", STATS, **{f"sysparm_{name}": value for name, value in parameters.items()})
+    assert response.status_code == 200, response.content
+    return response.json()["result"]
+
+
+def test_statistics_of_all_records(alice: User, tasks: list[Any]):
+    assert statistics(alice, count="true") == {"stats": {"count": "3"}}
+    assert statistics(alice, count="true", query="state=1^nothing=1") == {"stats": {"count": "2"}}
+    assert statistics(alice) == {"stats": {}}
+    latest = max(task["sys_created_on"] for task in tasks)
+    assert statistics(alice, max_fields="sys_created_on,nothing") == {"stats": {"max": {"sys_created_on": latest}}}
+
+
+def test_statistics_of_groups(alice: User, tasks: list[Any]):
+    groups = statistics(alice, count="true", group_by="state,nothing", orderby="COUNT^DESC")
+    assert groups == [
+        {"stats": {"count": "2"}, "groupby_fields": [{"field": "state", "value": "1"}]},
+        {"stats": {"count": "1"}, "groupby_fields": [{"field": "state", "value": "2"}]},
+    ]
+    (group,) = statistics(alice, count="true", group_by="state", having="count^state^>^1", display_value="all")
+    assert group["groupby_fields"] == [{"field": "state", "value": "1", "display_value": "New"}]
+    (group,) = statistics(alice, count="true", group_by="state", having="count^state^>^1", display_value="true")
+    assert group["groupby_fields"] == [{"field": "state", "value": "New"}]
+
+
+@pytest.mark.parametrize("parameters", [{"having": "count>1"}, {"having": "sum^nothing^>^1"}, {"orderby": "nothing"}])
+def test_invalid_parameters_of_statistics(alice: User, parameters: dict[str, str]):
+    parameters = {f"sysparm_{name}": value for name, value in parameters.items()}
+    response = send(alice, "GET", STATS, sysparm_count="true", sysparm_group_by="state", **parameters)
+    assert error_of(response)[0] == 400
+
+
+def upload(user: User, content: bytes, **parameters: str) -> Any:
+    query = "&".join(f"{name}={value}" for name, value in parameters.items())
+    return Client().generic(
+        "POST", f"{FILES}/file?{query}", content, content_type="text/plain", headers=basic_auth(user.login)
+    )
+
+
+def test_attachments(alice: User, bob: User, tasks: list[Any]):
+    sys_id = tasks[0]["sys_id"]
+    created = upload(alice, b"Some text", table_name="task", table_sys_id=sys_id, file_name="notes.txt")
+    assert created.status_code == 201, created.content
+    entry = created.json()["result"]
+    assert (entry["file_name"], entry["size_bytes"], entry["table_name"]) == ("notes.txt", "9", "task")
+    path = f"{FILES}/{entry['sys_id']}"
+    assert created["Location"] == f"http://testserver{path}"
+
+    listed = send(alice, "GET", FILES, sysparm_query=f"table_name=task^table_sys_id={sys_id}")
+    assert listed.json()["result"] == [entry] and listed["X-Total-Count"] == "1"
+    assert send(alice, "GET", path).json()["result"] == entry
+    content = send(alice, "GET", f"{path}/file")
+    assert b"".join(content.streaming_content if content.streaming else [content.content]) == b"Some text"
+
+    for hidden in (send(bob, "GET", path), send(bob, "GET", f"{path}/file"), send(bob, "DELETE", path)):
+        assert (hidden.status_code, hidden.json()) == (404, NO_RECORD)
+    assert send(bob, "GET", FILES, sysparm_query=f"table_name=task^table_sys_id={sys_id}").json()["result"] == []
+    assert send(alice, "DELETE", path).status_code == 204
+    assert send(alice, "GET", path).json() == NO_RECORD
+
+
+def test_attachments_need_a_record(alice: User):
+    assert error_of(upload(alice, b"x", file_name="a.txt"))[0] == 400
+    missing = upload(alice, b"x", file_name="a.txt", table_name="task", table_sys_id="1")
+    assert (missing.status_code, missing.json()) == (404, NO_RECORD)
+
+
+def batch(user: User, *requests: Any) -> Any:
+    response = send(user, "POST", "/api/now/v1/batch", {"batch_request_id": 7, "rest_requests": list(requests)})
+    assert response.status_code == 200, response.content
+    body = response.json()
+    assert body["batch_request_id"] == "7" and body["unserviced_requests"] == []
+    return [
+        (item["id"], item["status_code"], json.loads(base64.b64decode(item["body"]) or b"null"))
+        for item in body["serviced_requests"]
+    ]
+
+
+def encoded(body: Any) -> str:
+    return base64.b64encode(json.dumps(body).encode()).decode()
+
+
+def test_each_request_of_a_batch_is_answered(alice: User):
+    headers = [{"name": "Content-Type", "value": "application/json"}, {"name": "Authorization", "value": "Basic x"}]
+    responses = batch(
+        alice,
+        {"id": "1", "method": "POST", "url": "/api/now/table/task", "headers": headers,
+         "body": encoded({"short_description": "Printer"})},
+        {"id": "2", "method": "GET", "url": "/api/now/table/task?sysparm_fields=short_description", "headers": []},
+        {"id": "3", "method": "GET", "url": "/api/now/table/nope", "headers": []},
+        {"id": "4", "method": "GET", "url": "/rest/v1/table/task", "headers": []},
+        {"id": "5", "method": "POST", "url": "/api/now/table/task", "headers": headers, "body": "?"},
+        {"id": "6", "method": "POST", "url": "/api/now/v1/batch", "headers": headers, "body": encoded({})},
+        5,
+    )  # fmt: skip
+    assert [(name, status) for name, status, _ in responses] == [
+        ("1", 201), ("2", 200), ("3", 400), ("4", 400), ("5", 400), ("6", 400), ("", 400),
+    ]  # fmt: skip
+    assert responses[1][2] == {"result": [{"short_description": "Printer"}]}
+    assert responses[2][2]["error"]["message"] == "Invalid table nope"
+
+
+def test_a_batch_has_a_limit(alice: User):
+    item = {"id": "1", "method": "GET", "url": "/api/now/table/task"}
+    assert error_of(send(alice, "POST", "/api/now/batch", {"rest_requests": [item] * 151}))[0] == 400
+    assert error_of(send(alice, "POST", "/api/now/batch", {}))[0] == 400
