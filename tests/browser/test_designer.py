@@ -13,6 +13,9 @@ MAX_CLICKS, MAX_TYPED_FIELDS = 25, 15
 MAX_CLICKS_OF_RULES = 6
 # The cards stay open, so that each column takes one click.
 MAX_CARDS_HEIGHT_PX = 400
+# A folded column; two lines on a phone.
+MAX_LINES_HEIGHT_PX = 70
+MANY_COLUMNS = 20
 
 
 class CountingHand:
@@ -119,6 +122,7 @@ def test_the_keyboard_orders_choices_and_the_columns_of_views(visitor: Visitor):
     assert visitor.overflow_px() <= 0
     page.keyboard.press("Control+s")
     page.wait_for_url(f"**/design/{name}/")
+    page.locator(".stored-column > summary", has_text="State").click()
     expect(page.get_by_label("Choices").first).to_have_value("Gone\nNew\nOld")
 
 
@@ -163,6 +167,7 @@ def test_a_deletion_is_confirmed_with_its_costs(desktop_visitor: Visitor):
     page.keyboard.insert_text("Room")
     page.get_by_role("button", name="Create table").click()
     page.wait_for_url("**/design/shelf/")
+    page.locator(".stored-column > summary", has_text="Room").click()
     page.get_by_label("Delete Room").check()
     page.get_by_role("button", name="Save", exact=True).last.click()
     expect(page.get_by_text("“Room” is deleted.")).to_be_visible()
@@ -174,6 +179,41 @@ def test_a_deletion_is_confirmed_with_its_costs(desktop_visitor: Visitor):
     page.get_by_role("button", name="Delete table").click()
     page.wait_for_url("**/design/")
     assert_no_findings(page)
+
+
+def test_stored_columns_fold_to_a_line(visitor: Visitor):
+    page = visitor.sign_in("alice").page
+    page.goto("/design/task/")
+    summaries = page.locator(".stored-column > summary")
+    heights = summaries.evaluate_all("(rows) => rows.map((row) => row.offsetHeight)")
+    assert len(heights) > MANY_COLUMNS and sorted(heights)[len(heights) // 2] <= MAX_LINES_HEIGHT_PX
+    priority = page.get_by_role("group", name="Priority", exact=True)
+    priority.locator("summary").first.click()
+    priority.get_by_label("Label").fill("Rank")
+    row = page.get_by_role("group", name="Rank", exact=True)
+    row.get_by_text("Options").click()
+    row.get_by_label("Required").check()
+    expect(row.locator("summary").first).to_contain_text("Rank")
+    expect(row.locator("summary").first).to_contain_text("Required")
+    assert_no_findings(page)
+    assert visitor.overflow_px() <= 0
+    row.get_by_label("Label").press("Enter")
+    expect(page.get_by_label("Label").nth(4)).to_be_focused()
+    record = page.locator(".stored-column [id^=record-]").last
+    expect(record).to_be_hidden()
+    page.evaluate("id => { location.hash = id; }", record.get_attribute("id"))
+    expect(record).to_be_visible()
+
+
+def test_the_description_of_the_chosen_type_is_shown(desktop_visitor: Visitor):
+    page = desktop_visitor.sign_in("alice").page
+    page.goto("/design/new-table/")
+    page.locator("[data-add-type=decimal]").click()
+    row = page.get_by_role("group", name="New column")
+    expect(row.get_by_text("An exact number, such as an amount of money").first).to_be_visible()
+    row.get_by_text("Type: Decimal").click()
+    row.get_by_role("radio", name="Percent").check()
+    expect(row.locator("[data-type-description]")).to_have_text("From 0 to 100")
 
 
 def test_a_condition_is_built_with_the_builder_of_lists(visitor: Visitor):

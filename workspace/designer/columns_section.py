@@ -30,6 +30,7 @@ def reference_tables() -> Any:
 
 
 class ColumnForm(RowForm):
+    marks = ("mandatory", "read_only", "is_unique", "is_display")
     label = forms.CharField(max_length=255)
     name = forms.CharField(max_length=MAX_NAME_LENGTH, required=False)
     type = forms.ChoiceField(choices=[(name, row.label) for name, row in COLUMN_TYPES.items()], initial="string")
@@ -88,9 +89,13 @@ class ColumnForm(RowForm):
         return [card for name, card in TYPE_CARDS.items() if name in names]
 
     @property
-    def type_label(self) -> str:
-        card = TYPE_CARDS.get(str(self["type"].value()))
-        return card.label if card else ""
+    def type_card(self) -> TypeCard | None:
+        return TYPE_CARDS.get(str(self["type"].value()))
+
+    @property
+    def is_open(self) -> bool:
+        """Stored columns are folded until they are changed."""
+        return self.is_bound and bool(self.errors or self.has_changed())
 
     @property
     def option_fields(self) -> list[Any]:

@@ -318,6 +318,24 @@ def test_only_one_column_can_name_the_record(as_alice: Client, device: Table):
     assert "Only one column can name the record." in page_text(as_alice.post("/design/device/", data))
 
 
+def test_stored_columns_are_folded_unless_they_were_changed(as_alice: Client, device: Table):
+    assert as_alice.get("/design/device/").content.count(b'<details class="stored-column">') == 2
+    data = shown_data(as_alice, "device")
+    data[f"{row_of(data, 'columns', 'label', 'Colour')}-label"] = ""
+    content = as_alice.post("/design/device/", data).content.decode()
+    assert content.count('<details class="stored-column">') == 1
+    colour = content.split('<details class="stored-column" open>')[1].split("</details>")[0]
+    assert "This field is required." in colour
+
+
+def test_a_folded_column_shows_its_options(as_alice: Client, device: Table):
+    make_column(device, "serial", label="Serial", mandatory=True, is_unique=True)
+    serial = as_alice.get("/design/device/").content.decode().split("data-label>Serial<")[1].split("</summary>")[0]
+    tags = [part.split("</span>")[0] for part in serial.split("data-mark=")[1:]]
+    assert [tag.split(">")[1] for tag in tags if " hidden" not in tag] == ["Required", "Unique"]
+    assert [tag.split(">")[1] for tag in tags if " hidden" in tag] == ["Read-only", "Names the record"]
+
+
 @pytest.mark.parametrize(
     ("table", "expected_name"),
     [({}, "model"), ({"table-number_prefix": "LAP"}, "number")],

@@ -12,6 +12,10 @@ const columnRows = form.querySelector("[data-rows=columns]");
 // The page of rules for any table has no columns and no preview.
 const typesByControl = columnRows ? JSON.parse(columnRows.dataset.typesByControl) : {};
 const controlOf = (row, name) => row.querySelector(`[name$="-${name}"]`);
+function focusOn(control) {
+  for (let details = control.closest("details"); details; details = details.parentElement.closest("details")) details.open = true;
+  control.focus();
+}
 const changed = (control) => control.dispatchEvent(new Event("input", { bubbles: true }));
 document.body.classList.add("has-script");
 
@@ -75,8 +79,16 @@ function showControls(row) {
     part.hidden = Boolean(types) && !types.includes(type) && isEmpty;
   }
   const card = row.querySelector("[name$='-type']:checked")?.closest(".type-card");
-  if (card) row.querySelector("[data-type-label]").textContent = card.querySelector("strong").textContent;
+  if (!card) return;
+  for (const part of row.querySelectorAll("[data-type-label]")) part.textContent = card.querySelector("strong").textContent;
+  row.querySelector("[data-type-description]").textContent = card.querySelector(".small").textContent;
 }
+columnRows?.addEventListener("change", () => {
+  for (const mark of columnRows.querySelectorAll("[data-mark]")) {
+    const option = controlOf(mark.closest("[data-row]"), mark.dataset.mark);
+    if (option) mark.hidden = !option.checked;
+  }
+});
 // A picker in place of a select with many options.
 const MAX_OPTIONS = 20;
 function addPicker(select) {
@@ -106,12 +118,16 @@ function prepareColumn(row) {
     if (event.target.name?.endsWith("-is_display") && event.target.checked)
       for (const other of columnRows.querySelectorAll("[name$='-is_display']")) other.checked = other === event.target;
   });
-  row.addEventListener("input", () => row.setAttribute("aria-label", label.value || "New column"));
+  row.addEventListener("input", () => {
+    row.setAttribute("aria-label", label.value || "New column");
+    const shownLabel = row.querySelector("[data-label]");
+    if (shownLabel) shownLabel.textContent = label.value;
+  });
   label.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.isComposing) return;
     event.preventDefault();
     const next = row.nextElementSibling;
-    if (next) controlOf(next, "label").focus();
+    if (next) focusOn(controlOf(next, "label"));
     else if (label.value.trim()) addColumn("string");
   });
 }
@@ -337,8 +353,5 @@ addEventListener("keydown", (event) => {
   form.requestSubmit(document.getElementById("design-save"));
 });
 const wrong = form.querySelector(".field:has(.errors) :is(input, select, textarea)") ?? form.querySelector("[data-focus]");
-if (wrong) {
-  const details = wrong.closest("details");
-  if (details) details.open = true;
-  wrong.focus();
-} else if (!form.dataset.table) form.elements["table-label"]?.focus();
+if (wrong) focusOn(wrong);
+else if (!form.dataset.table) form.elements["table-label"]?.focus();
