@@ -27,8 +27,7 @@ HELP_TEXTS = {
         "The field that identifies a user at the first sign-in. After that, the account is linked to the identity. "
         "Choose Login only if users cannot set their own login at the provider."
     ),
-    "redirect_uri": "The callback URL of this service. Register exactly this URL at the provider. "
-    '<button type="button" class="sb-link" data-copies="id_redirect_uri" hidden>Copy the URL</button>',
+    "redirect_uri": "The callback URL of this service. Register exactly this URL at the provider.",
     "scope": "Must include openid. Most providers send the email address and name only with email and profile.",
     "active": (
         "The start page redirects visitors to the provider of the active connection. Saving an active connection "

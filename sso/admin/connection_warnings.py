@@ -40,7 +40,7 @@ ACTIVE_DELETION_WARNING = (
 )
 UNSAVED_VALUES = "The test used the values on this page, which have not been saved."
 UNSAVED_VALUES_IN_USE = f"{UNSAVED_VALUES} Sign-ins still use the saved settings."
-TEST_RECOMMENDED = "If you have not tested these values yet, use “Test connection”."
+TEST_RECOMMENDED = "These values have not been tested. Use “Test connection”."
 
 
 def find_warnings(setting: OidcSetting, callback_url: str) -> Iterator[str]:

@@ -163,7 +163,7 @@ class ConnectionAdmin(HistoryAdmin):
         request.saved_connection = obj  # type: ignore[attr-defined]  # for the warnings after the commit
         if obj.active and previously_active is not None and previously_active.pk != obj.pk:
             messages.info(request, f"“{previously_active.name}” was deactivated. Only one connection can be active.")
-        if obj.active and CLIENT_COLUMNS & set(form.changed_data):
+        if obj.active and CLIENT_COLUMNS & set(form.changed_data) and "tested" not in request.POST:
             messages.info(request, connection_warnings.TEST_RECOMMENDED)
         if had_secret and not obj.client_secret and "forget_secret" not in form.changed_data:
             messages.warning(request, connection_warnings.SECRET_REMOVED)

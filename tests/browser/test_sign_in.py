@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.sso_setup import FRAGMENT_CLIENT, PUBLIC_CLIENT, SsoSetup, fill_connection
 from tests.providers.real import CLIENT_SECRET
@@ -85,8 +86,14 @@ def test_test_connection_keeps_unsaved_input(visitor_factory: Any, sso_setup: Ss
     page.get_by_role("button", name="Save", exact=True).click()
     page.wait_for_url("**/change/**")
     assert page.get_by_text("Enter the client secret again").count() == 0
+    assert page.get_by_text("These values have not been tested.").count() == 0
     page.get_by_role("button", name="Test connection").click()
     page.get_by_text("The connection works. No setting was changed.").wait_for()
+    page.locator("#id_scope").fill("openid email")
+    page.get_by_role("button", name="Test connection").click()
+    page.locator("[name=tested]").wait_for(state="attached")
+    page.locator("#id_scope").fill("openid profile")
+    expect(page.locator("[name=tested]")).to_have_count(0)
 
 
 def test_test_connection_reports_invalid_fields(visitor_factory: Any, sso_setup: SsoSetup):

@@ -70,7 +70,12 @@ def test_redirect_uri_can_be_copied(visitor_factory: Any, sso_setup: SsoSetup):
     alice = visitor_factory().sign_in_locally("alice", PASSWORD)
     alice.context.grant_permissions(["clipboard-read", "clipboard-write"])
     alice.page.goto("/admin/sso/oidcsetting/add/")
-    alice.page.get_by_role("button", name="Copy the URL").click()
+    field = alice.page.get_by_label("Redirect URI")
+    button = alice.page.get_by_role("button", name="Copy the URL")
+    assert field.locator("xpath=following-sibling::*[1]").get_attribute("data-copies") == "id_redirect_uri"
+    description = "The callback URL of this service. Register exactly this URL at the provider."
+    expect(field).to_have_accessible_description(description)
+    button.click()
 
     expect(alice.page.get_by_role("button", name="Copied")).to_be_visible()
     read_clipboard = "() => navigator.clipboard.readText()"

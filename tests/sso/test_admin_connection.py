@@ -113,10 +113,12 @@ class TestSaving:
         assert "the Redirect URI is at" not in as_sonja.get(connection_path(make_connection())).content.decode()
 
     def test_a_change_of_client_columns_suggests_a_test(self, as_sonja: Client):
-        suggestion = "use “Test connection”"
+        suggestion = "Use “Test connection”"
         assert suggestion in messages_of(press_button(as_sonja, "_save", client_id="mine", active=True))
         setting = OidcSetting.objects.get()
         assert suggestion not in messages_of(press_button(as_sonja, "_save", setting, name="Renamed"))
+        tested = press_button(as_sonja, "_save", setting.refreshed(), client_id="tested", tested="1")
+        assert suggestion not in messages_of(tested)
         assert suggestion in messages_of(press_button(as_sonja, "_save", setting.refreshed(), client_id="other"))
         assert suggestion not in messages_of(
             press_button(as_sonja, "_save", setting.refreshed(), client_id="third", active=False)

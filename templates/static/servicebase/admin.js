@@ -1,4 +1,5 @@
-// Mends what the templates of the administration's theme leave out: hidden icon names, and labels of fields without one.
+// Mends what the templates of the administration's theme leave out: hidden icon names, labels of fields without one, and
+// labels in cards that begin with a capital letter, and only with one.
 "use strict";
 {
   const hideIcons = () => {
@@ -14,6 +15,9 @@
       area.removeAttribute("role");
       area.removeAttribute("aria-label");
     }
+  };
+  const capitalizeLabels = () => {
+    for (const cell of document.querySelectorAll("#result_list [data-label]")) cell.dataset.label = cell.dataset.label.replace(/^./, (letter) => letter.toUpperCase());
   };
   const labelOf = (field) => document.querySelector(`label[for="${CSS.escape(field.id)}"]`)?.textContent.replace("*", "").trim();
   const headingOf = (field) => {
@@ -39,7 +43,7 @@
   };
 
   document.addEventListener("DOMContentLoaded", () => {
-    const mend = () => { hideIcons(); nameControls(); labelFields(); };
+    const mend = () => { hideIcons(); nameControls(); labelFields(); capitalizeLabels(); };
     mend();
     addEventListener("load", mend);
     new MutationObserver(mend).observe(document.body, { childList: true, subtree: true });

@@ -3,6 +3,8 @@
 const RESULT_SELECTOR = "#test-results, #stored-certificates, .readonly";
 document.addEventListener("DOMContentLoaded", () => {
   const form = document.querySelector("#oidcsetting_form");
+  document.querySelector("#id_redirect_uri")?.after(form.querySelector("[data-copies]"));
+  form?.addEventListener("input", () => form.querySelector("[name=tested]")?.remove());
   // Runs before the theme's own listener, which would stop warning about unsaved changes after this submit.
   const options = { capture: true };
   form?.addEventListener("submit", async (event) => {
