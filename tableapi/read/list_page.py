@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 from tableapi.catalogue.definitions import Table
@@ -29,8 +30,8 @@ class ListResult:
     total: int | None = None
 
     def records(self) -> list[dict[str, Any]]:
-        """The records as parsed JSON."""
-        parsed: list[dict[str, Any]] = json.loads(b"[" + b",".join(self.blocks) + b"]")
+        """The records as parsed JSON, with exact decimals."""
+        parsed: list[dict[str, Any]] = json.loads(b"[" + b",".join(self.blocks) + b"]", parse_float=Decimal)
         return parsed
 
 

@@ -56,6 +56,13 @@ def test_saved_value_is_returned_as_cell(as_bob: Client, bob: User, lamp: str):
     assert as_bob.post(cell_url(lamp, "size"), {"size": ""}).content.decode() == '<td class="number"></td>'
 
 
+def test_decimals_keep_their_digits(as_bob: Client, lamp: str):
+    field("device", "price", "decimal")
+    cell = as_bob.post(cell_url(lamp, "price"), {"price": "1299.90"}).content.decode()
+    assert cell == '<td class="number">1299.90</td>'
+    assert 'value="1299.90"' in as_bob.get(cell_url(lamp, "price")).content.decode()
+
+
 def test_invalid_value_is_explained_beside_the_control(as_bob: Client, lamp: str):
     response = as_bob.post(cell_url(lamp, "size"), {"size": "many"})
     text = response.content.decode()

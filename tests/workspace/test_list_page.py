@@ -75,6 +75,12 @@ def test_cells_are_display_texts_under_labels(as_bob: Client, bob: User, devices
     assert f'<a href="/tables/maker/{devices["lux"]}/">Lux</a>' in row
 
 
+def test_decimals_keep_their_digits(as_alice: Client, devices: dict[str, str]):
+    record("device", name="Bed", price="1299.90")
+    assert '<td class="number">1299.90</td>' in page_of(as_alice, columns="name,price")
+    assert "1299.90</a>" in page_of(as_alice, group="price")
+
+
 def test_link_to_a_record_contains_the_parameters_of_the_list(as_bob: Client, devices: dict[str, str]):
     parameters: Any = {"sysparm_query": "state=1^ORDERBYname", "columns": "name,state"}
     text = page_of(as_bob, **parameters)

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from typing import Any
 from urllib.parse import urlencode
 
@@ -176,7 +177,7 @@ def read_groups(context: ReadContext, table: Table, state: ListState) -> dict[st
         sysparm_limit=MAX_GROUPS + 1,
     )
     text = pipeline.read_statistics(context.caller, table.name, raw) or b""
-    entries = json.loads(b"[" + text + b"]")
+    entries = json.loads(b"[" + text + b"]", parse_float=Decimal)
     groups = []
     for entry in entries[:MAX_GROUPS]:
         field = entry["group"][key]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -72,7 +73,7 @@ class CellView(TablePage):
         """The record with this column, and its version as text; empty if the caller cannot read it."""
         output = parse_output(output_parameters([self.cell.path, "sys_id", OWN_TABLE_COLUMN]))
         result = pipeline.fetch_record(self.read_context, self.table, sys_id, output)
-        return json.loads(result.body), "" if result.version is None else str(result.version)
+        return json.loads(result.body, parse_float=Decimal), "" if result.version is None else str(result.version)
 
     def refuse(self, sys_id: str, text: str, version: str, error: ServiceError) -> HttpResponse:
         """Show the control again with the errors, and for a conflict with the value that somebody else saved."""
