@@ -67,7 +67,7 @@ class ProductFilter(BooleanRadioFilter):  # type: ignore[misc]  # the theme has 
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.title = "Table of the product"
+        self.title = "table of the product"
 
 
 @admin.register(Table)
@@ -78,6 +78,7 @@ class TableAdmin(DesignAdmin):
         RelatedRecords(Column, "table", "Column", "name"),
         RelatedRecords(View, "table", "View", "name"),
         RelatedRecords(Rule, "table", "Rule", "sys_id"),
+        RelatedRecords(SetRule, "column__table", "Automatic value of", "column"),
     )
     changelist_view = DesignAdmin.add_view
     search_fields = ("name", "label")

@@ -111,6 +111,12 @@ def test_histories_include_the_parts(as_alice: Client, device: Table):
     rule.active = False
     saving.save_rule(rule)
     rule.delete()
+    painted, shade = (make_column(device, name) for name in ("painted", "shade"))
+    set_rule = SetRule(column=painted, watched=shade, set_to="new")
+    saving.save_set_on_change_rule(set_rule)
+    set_rule.delete()
+    saving.save_set_on_change_rule(SetRule(column=painted, watched=column, set_to="new"))
+    shade.delete()
 
     column_history = page_text(as_alice.get(page_path("column", column, "history")))
     assert "Choice red added" in column_history and "Label : red → Crimson" in column_history
@@ -118,6 +124,9 @@ def test_histories_include_the_parts(as_alice: Client, device: Table):
     assert "Column colour added" in table_history and "View short removed" in table_history
     assert all(f"Rule read device.colour for itil {verb}" in table_history for verb in ("added", "changed", "removed"))
     assert "Active : yes → no" in table_history
+    assert table_history.count("Automatic value of device.painted added") == 2
+    assert table_history.count("Automatic value of device.painted removed") == 1
+    assert as_alice.get(page_path("table", make_table("gadget"), "history")).content.count(b"Automatic value") == 0
 
 
 def test_failed_deferred_records_are_listed_without_values(as_alice: Client, alice: User):
