@@ -60,10 +60,10 @@ def test_upload_after_the_session_has_ended_leads_to_the_sign_in(desktop_visitor
     page = desktop_visitor.page
     documents_url = create_collection(page)
     desktop_visitor.context.clear_cookies()
-    page.set_input_files("#files", file_payload("a.txt", b"Text"))
-    expect(page.locator("#uploads li")).to_contain_text("Your session has ended.")
+    page.set_input_files("#files", [file_payload("a.txt", b"Text"), file_payload("b.txt", b"Text")])
+    expect(page.locator("#uploads li", has_text="Your session has ended.")).to_have_count(2)
     assert page.get_by_role("button", name="Retry a.txt").count() == 0
-    page.locator("#uploads").get_by_role("link", name="Sign in").click()
+    page.get_by_role("link", name="Sign in").click()
     page.get_by_label("Login").fill("carl")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()

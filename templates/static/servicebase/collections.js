@@ -127,9 +127,9 @@
 
     showResult(upload, request) {
       const result = parseBody(request);
-      const signInLink = upload.row.querySelector(".upload-sign-in");
-      if (request.responseURL && new URL(request.responseURL).pathname === signInLink.pathname) {
-        signInLink.hidden = false;
+      const signIn = document.getElementById("upload-sign-in");
+      if (request.responseURL && new URL(request.responseURL).pathname === signIn.firstElementChild.pathname) {
+        signIn.hidden = false;
         this.showFailure(upload, "Your session has ended.", false);
         return; // a refresh of the list would reload the page
       }
