@@ -1,5 +1,7 @@
 """The pages outside of the administration."""
 
+from typing import Any
+
 import pytest
 from playwright.sync_api import expect
 
@@ -7,6 +9,9 @@ from tests.browser.visitor import Visitor, create_many_roles
 from tests.config.stack import Stack
 
 pytestmark = pytest.mark.browser
+
+NARROW_SIZE: Any = {"width": 320, "height": 700}
+MAX_LINE_HEIGHT_PX = 48
 
 
 @pytest.mark.parametrize("path", ["/", "/account/", "/api/docs", "/api/docs/reference"])
@@ -16,6 +21,16 @@ def test_every_page_opens_without_errors(visitor: Visitor, path: str):
     assert visitor.open(path) == 200
     visitor.page.wait_for_load_state("networkidle")
     assert visitor.overflow_px() <= 0
+
+
+@pytest.mark.parametrize("path", ["/", "/admin/"])
+def test_the_header_has_two_lines_on_a_narrow_phone(desktop_visitor: Visitor, path: str):
+    page = desktop_visitor.sign_in("alice").page
+    page.set_viewport_size(NARROW_SIZE)
+    page.goto(path)
+    tops = page.locator(".page-header nav > *").evaluate_all("(parts) => parts.map((part) => part.offsetTop)")
+    assert max(tops) - min(tops) < MAX_LINE_HEIGHT_PX
+    assert desktop_visitor.overflow_px() <= 0
 
 
 def test_unknown_url_shows_the_error_page(visitor: Visitor):

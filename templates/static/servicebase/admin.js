@@ -17,7 +17,7 @@
     }
   };
   const capitalizeLabels = () => {
-    for (const cell of document.querySelectorAll("#result_list [data-label]")) cell.dataset.label = cell.dataset.label.replace(/^./, (letter) => letter.toUpperCase());
+    for (const cell of document.querySelectorAll("#content-main [data-label]")) cell.dataset.label = cell.dataset.label.replace(/^./, (letter) => letter.toUpperCase());
   };
   const labelOf = (field) => document.querySelector(`label[for="${CSS.escape(field.id)}"]`)?.textContent.replace("*", "").trim();
   const headingOf = (field) => {
