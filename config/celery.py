@@ -17,6 +17,7 @@ app.conf.update(
         "beat_scheduler": "config.scheduling.leader_scheduler.LeaderScheduler",
         "accept_content": ["json"],
         "task_ignore_result": True,
+        "result_expires": None,  # otherwise, Celery schedules the deletion of results
         # Without the second setting, the task of a killed child would still be acknowledged.
         "task_acks_late": True,
         "task_reject_on_worker_lost": True,

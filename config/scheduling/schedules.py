@@ -35,5 +35,5 @@ def update_schedules() -> None:
         row.expire_seconds = max(int(interval.schedule.run_every.total_seconds()), 30)
         row.save()
     PeriodicTask.objects.exclude(task__in=[task for _, task, _, _ in SCHEDULES]).filter(
-        task__regex=r"^(system|accounts|sso|tableapi|collections_app)\."
+        task__regex=r"^(system|accounts|sso|tableapi|collections_app|celery)\."
     ).delete()

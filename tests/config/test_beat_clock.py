@@ -53,6 +53,16 @@ def delayed_tasks(beat: LeaderScheduler) -> set[str]:
     return {name for name, wait_s in waits_s.items() if wait_s > INTERVALS_S[name] + 1}
 
 
+def test_only_tasks_of_the_product_are_scheduled(beat: LeaderScheduler):
+    beat.tick()
+    assert not PeriodicTask.objects.filter(task__startswith="celery.").exists()
+    PeriodicTask.objects.create(
+        task="celery.backend_cleanup", name="of an earlier version", interval=PeriodicTask.objects.all()[0].interval
+    )
+    schedules.update_schedules()
+    assert not PeriodicTask.objects.filter(task__startswith="celery.").exists()
+
+
 def test_task_waits_for_its_interval(beat: LeaderScheduler):
     assert delayed_tasks(beat) == set()
 
