@@ -17,12 +17,12 @@ from .table_views import caller_of
 PRUNE_PARAMETER = "prune"
 FILE_NAME = "design.yaml"
 YAML = "application/yaml"
-YAML_TYPES = {YAML, "application/x-yaml", "text/yaml", "text/x-yaml"}
+YAML_TYPES = {YAML, "application/x-yaml", "text/yaml", "text/x-yaml", "application/octet-stream"}
 
 
 def file_response(text: str) -> HttpResponse:
     headers: Mapping[str, str] = {"Content-Disposition": f'attachment; filename="{FILE_NAME}"'}
-    return HttpResponse(text, content_type=f"{YAML}; charset=utf-8", headers=headers)
+    return HttpResponse(text, content_type="text/yaml; charset=utf-8", headers=headers)
 
 
 class DesignView(EntryView):

@@ -97,5 +97,6 @@ def _describe(schema: Object, column: Column, target_label: str, reference_examp
     is_plain_string = "string" in json_types and not column_type.is_html
     is_constant = bool(column.default) and "javascript:" not in column.default
     if is_constant and is_plain_string and column_type.has_default and not column.read_only:
-        schema["default"] = column.default
+        # Not as `default`, because generators of clients then treat the property as always present.
+        schema["description"] = ". ".join(filter(None, (schema.get("description"), f"Default: `{column.default}`")))
     return schema

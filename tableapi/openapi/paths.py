@@ -25,10 +25,8 @@ EXPORTS: Object = {
     **{media_type: {"schema": TEXT} for media_type in (CSV, JSON_LINES)},
     XLSX: {"schema": FILE_SCHEMA},
 }
-IMPORT_FILE: Object = {
-    "multipart/form-data": FILE_BODY["multipart/form-data"],
-    **{media_type: {"schema": FILE_SCHEMA} for media_type in (CSV, XLSX, JSON_LINES)},
-}
+# Generators of clients know no other types of files. The file name tells the format.
+IMPORT_FILE: Object = {**FILE, "multipart/form-data": FILE_BODY["multipart/form-data"]}
 LIST_ERRORS: Errors = (*READ_ERRORS, errors.TooLarge)
 DELETE_ERRORS: Errors = (*READ_ERRORS, *WRITE_ERRORS, errors.PreconditionFailed)
 READ_PARAMETERS = (*OUTPUT_PARAMETERS, "ifNoneMatch")
@@ -43,7 +41,7 @@ FEED_PARAMETERS = ("since", "entryLimit", *OUTPUT_PARAMETERS)
 FEED_ERRORS: Errors = (*READ_ERRORS, errors.CursorExpired)
 BULK_ERRORS: Errors = (*CHANGE_ERRORS, errors.TooLarge)
 DESIGN_ERRORS: Errors = (*CREATE_ERRORS, errors.TooLarge)
-YAML_FILE: Object = {"application/yaml": {"schema": TEXT}}
+YAML_FILE: Object = {"text/yaml": {"schema": TEXT}}
 ENTRY_ERRORS: Errors = (*READ_ERRORS, errors.AccessDenied)
 MARK, NEW_COMMENT = json_content("Mark"), json_content("NewComment")
 
@@ -90,7 +88,7 @@ def _import(operation_id: str, summary: str, body: Object | None = None, paramet
 
 def _design(operation_id: str, summary: str) -> Operation:
     success = json_success(reference("schemas", "DesignSteps"), "The steps, those that widen rights first.")
-    return Operation(operation_id, summary, success, ("prune",), DESIGN_ERRORS, YAML_FILE)
+    return Operation(operation_id, summary, success, ("prune",), DESIGN_ERRORS, FILE)
 
 
 IMPORT_PATH = "/rest/v1/import/{tableName}"
