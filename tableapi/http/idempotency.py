@@ -30,11 +30,26 @@ def respond_once(request: Request, respond: Callable[[], HttpResponse]) -> HttpR
     key = request.META.get(IDEMPOTENCY_HEADER)
     if key is None:
         return respond()
+    options = ("", request.META["QUERY_STRING"], request.META.get("HTTP_IF_MATCH", ""))
+    content = django_request(request).body, options
+    return respond_once_to_key(key, request.user, str(request.method), request.path, content, respond)
+
+
+def respond_once_to_key(
+    key: str,
+    user: Any,
+    method: str,
+    path: str,
+    content: tuple[bytes, tuple[str, ...]],
+    respond: Callable[[], HttpResponse],
+) -> HttpResponse:
     if not 0 < len(key) <= MAX_KEY_LENGTH or not key.isprintable():
         message = f"An Idempotency-Key must consist of 1 to {MAX_KEY_LENGTH} printable characters."
         raise InvalidParameter(message, field="Idempotency-Key")
-    identity = _identity(request, key)
-    request_hash = _request_hash(request)
+    # The path is hashed, because a long one does not fit in the index.
+    path_hash = hashlib.sha256(path.encode()).hexdigest()
+    identity: dict[str, Any] = {"caller": str(user.pk), "method": method, "path": path_hash, "key": key}
+    request_hash = _request_hash(user, *content)
     with transaction.atomic():
         _lock_key(identity)
         stored = IdempotentAnswer.objects.filter(**identity, created_at__gt=Now() - RETENTION_PERIOD).first()
@@ -50,18 +65,10 @@ def respond_once(request: Request, respond: Callable[[], HttpResponse]) -> HttpR
         return response
 
 
-def _identity(request: Request, key: str) -> dict[str, Any]:
-    # The path is hashed, because a long one does not fit in the index.
-    path = hashlib.sha256(request.path.encode()).hexdigest()
-    return {"caller": str(request.user.pk), "method": str(request.method), "path": path, "key": key}
-
-
-def _request_hash(request: Request) -> str:
+def _request_hash(user: Any, body: bytes, options: tuple[str, ...]) -> str:
     """Identifies equal requests. Includes the roles, because a caller with fewer roles must not get a response that was
     produced with more."""
-    user: Any = request.user
-    parts = ("", request.META["QUERY_STRING"], request.META.get("HTTP_IF_MATCH", ""), *sorted(user.role_names))
-    return hashlib.sha256(django_request(request).body + "?".join(parts).encode()).hexdigest()
+    return hashlib.sha256(body + "?".join((*options, *sorted(user.role_names))).encode()).hexdigest()
 
 
 def _lock_key(identity: dict[str, Any]) -> None:
