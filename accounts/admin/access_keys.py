@@ -63,12 +63,12 @@ def revoke_selected(
 class AccessKeyAdmin(RecordAdmin):
     empty_list_text = "Scripts authenticate with an access key instead of the user's password."
     form = AccessKeyForm
-    list_display = ("name", "user", "prefix", "kind", "read_only", "expires_at", "last_used_at")
-    list_filter = ("kind", "read_only")
+    list_display = ("name", "user", "prefix", "kind", "read_only", "mcp_writes", "expires_at", "last_used_at")
+    list_filter = ("kind", "read_only", "mcp_writes")
     list_select_related = ("user",)
     search_fields = ("name", "user__login")
     autocomplete_fields = ("user",)
-    fields = ("user", "name", "expires_at", "scope", "read_only", "prefix", "kind", "last_used_at")
+    fields = ("user", "name", "expires_at", "scope", "read_only", "mcp_writes", "prefix", "kind", "last_used_at")
     readonly_fields = ("prefix", "kind", "last_used_at")
     delete_confirmation_template = delete_selected_confirmation_template = "admin/accounts/accesskey/revoke.html"
 
@@ -79,7 +79,7 @@ class AccessKeyAdmin(RecordAdmin):
         }
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return self.fields if obj else ("user", "name", "expires_at", "scope", "read_only")
+        return self.fields if obj else ("user", "name", "expires_at", "scope", "read_only", "mcp_writes")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         names = super().get_readonly_fields(request, obj)

@@ -36,11 +36,9 @@ LAST_USE_INTERVAL = timedelta(minutes=1)
 NEW_KEY_ENTRY = "new_key"
 
 
-def create_key(
-    user: User, name: str, *, expires_at: datetime | None, scope: list[str] | None = None, read_only: bool = False
-) -> str:
+def create_key(user: User, name: str, *, expires_at: datetime | None, **limits: Any) -> str:
     """Creates a named key and returns its secret, which cannot be read again."""
-    key = AccessKey(user=user, name=name, expires_at=expires_at, scope=scope or [], read_only=read_only)
+    key = AccessKey(user=user, name=name, expires_at=expires_at, **limits)
     secret = key.generate_secret()
     key.save()
     return secret
@@ -133,7 +131,7 @@ def query_owner(key_hash: str, looked_up_at: float) -> User | None:
     if key.scope:
         key.user.limit_to_roles(key.scope)
     key.user.role_names  # noqa: B018  (evaluated now, so that a cached user needs no query)
-    key.user.has_read_only_key = key.read_only
+    key.user.access_key = key
     record_use(key)
     KEY_CACHE.put(key_hash, (looked_up_at, key.user))
     return key.user

@@ -73,6 +73,12 @@ class KeyForm(forms.Form):
     read_only = forms.BooleanField(
         required=False, label="Read-only", help_text="The key can read, but not change anything."
     )
+    mcp_writes = forms.BooleanField(
+        required=False,
+        label="May write through MCP",
+        help_text="An agent that connects to /mcp with the key can create, update and comment, unless the key is "
+        "read-only.",
+    )
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

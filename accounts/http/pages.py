@@ -202,8 +202,8 @@ class CreateKeyView(AccountFormView):
         if not form.is_valid():
             return self.render_errors("The key was not created. See the errors below.", key_form=form)
         name, scope = form.cleaned_data["name"], [role.pk for role in form.cleaned_data.get("scope", [])]
-        read_only = form.cleaned_data["read_only"]
-        secret = access_keys.create_key(user, name, expires_at=form.expires_at(), scope=scope, read_only=read_only)
+        limits = {name: form.cleaned_data[name] for name in ("read_only", "mcp_writes")}
+        secret = access_keys.create_key(user, name, expires_at=form.expires_at(), scope=scope, **limits)
         access_keys.store_new_key(request.session, ACCOUNT_PAGE, name, secret)
         return redirect("account")
 

@@ -60,6 +60,12 @@ class AccessKey(Record):
     )
     # The key that a token was created with, and ends with.
     parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, editable=False, related_name="tokens")
+    mcp_writes = models.BooleanField(
+        "may write through MCP",
+        default=False,
+        db_default=False,
+        help_text="If checked, an agent that connects to /mcp with the key can write, unless the key is read-only.",
+    )
     # The stored key of the session that a key of the API docs ends with.
     session = models.CharField(max_length=40, blank=True, default="", db_default="", editable=False)
 

@@ -132,7 +132,7 @@ class User(Record, SlowStatementLimit, AbstractBaseUser):
     )
     history = history_field(omit=("password", "theme", "last_login", "slow_statements", "slow_at"))
     is_password_removed = False  # by an unsaved change
-    has_read_only_key = False  # whether the request has a key that cannot change anything
+    access_key: AccessKey | None = None  # of the request
 
     objects: ClassVar[UserManager] = UserManager()
 
@@ -187,6 +187,10 @@ class User(Record, SlowStatementLimit, AbstractBaseUser):
     def set_unusable_password(self) -> None:
         self.is_password_removed = self.has_usable_password()
         super().set_unusable_password()
+
+    @property
+    def has_read_only_key(self) -> bool:
+        return self.access_key is not None and self.access_key.read_only
 
     @property
     def zone(self) -> tzinfo:

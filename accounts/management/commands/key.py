@@ -27,10 +27,9 @@ class Command(BaseCommand):
         )
         parser.add_argument("--role", action="append", default=[], help="limit the key to this role; can be repeated")
         parser.add_argument("--read-only", action="store_true", help="create a key that cannot change anything")
+        parser.add_argument("--mcp-writes", action="store_true", help="create a key that may write through MCP")
 
-    def handle(
-        self, *_: Any, login: str, name: str, days: int, role: list[str], read_only: bool = False, **__: Any
-    ) -> None:
+    def handle(self, *_: Any, login: str, name: str, days: int, role: list[str], **options: Any) -> None:
         if not 0 <= days <= MAX_DAYS:
             raise CommandError(f"--days must be between 0 (no expiry) and {MAX_DAYS}.")
         if not name.strip() or len(name) > MAX_NAME_LENGTH:
@@ -44,5 +43,7 @@ class Command(BaseCommand):
         expires_at = timezone.now() + timedelta(days=days) if days else None
         for role_name in sorted({name for name in role if not user.has_role(name)}):
             self.stderr.write(f"{user.login} does not have the role {role_name}, so the key does not have it either.")
-        limits: dict[str, Any] = {"scope": list(role_ids.values()), "read_only": read_only}
-        self.stdout.write(access_keys.create_key(user, name, expires_at=expires_at, **limits))
+        limits = {option: options.get(option, False) for option in ("read_only", "mcp_writes")}
+        self.stdout.write(
+            access_keys.create_key(user, name, expires_at=expires_at, scope=list(role_ids.values()), **limits)
+        )
