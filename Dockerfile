@@ -29,6 +29,7 @@ COPY manage.py ./
 COPY templates templates
 COPY collections_app collections_app
 COPY workspace workspace
+COPY agents agents
 COPY tableapi tableapi
 COPY sso sso
 COPY accounts accounts

@@ -185,6 +185,7 @@ STATELESS_PATHS = (
     "/v1/",
     "/api/now/",
     "/oauth_token.do",
+    "/mcp",
     "/load_document_to_collection",
     "/load_text_to_collection",
     "/get_relevant_documents",

@@ -23,6 +23,7 @@ urlpatterns = [
     path("api/docs/reference", ApiReference.as_view(template="pages/redoc.html"), name="reference"),
     path("api/docs/redoc.js", RedocBundle.as_view(), name="redoc-bundle"),
     path("sso/", include("sso.urls")),
+    path("", include("agents.urls")),
     path("", include("collections_app.urls")),
     path("", include("workspace.urls")),
     path("", include("accounts.urls")),

@@ -15,7 +15,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from system.models import Preparation
 from system.monitoring.health import vector_version
 
-CODE_FOLDERS = ("config", "system", "accounts", "sso", "tableapi", "collections_app", "workspace")
+CODE_FOLDERS = ("config", "system", "accounts", "sso", "tableapi", "collections_app", "workspace", "agents")
 
 
 def is_current() -> bool:

@@ -13,8 +13,8 @@ from tests.project.access import callers, world
 
 WRITING_METHODS = ("POST", "PUT", "PATCH", "DELETE")
 # Routes that read by POST, because their parameters can be long.
-READING_ROUTES = ("/get_relevant_documents", "/get_content_by_tag", "/search")
-PROGRAM_PREFIXES = ("rest/", "^rest/", "api/", "metrics", *(f"^{name}/" for name in world.REQUIRED_PARAMETERS))
+READING_ROUTES = ("/get_relevant_documents", "/get_content_by_tag", "/search", "/mcp")
+PROGRAM_PREFIXES = ("rest/", "^rest/", "^mcp/", "api/", "metrics", *(f"^{name}/" for name in world.REQUIRED_PARAMETERS))
 
 
 def row_counts() -> dict[str, int]:
@@ -48,7 +48,7 @@ def test_every_route_refuses_writes_of_a_read_only_key(db: None, read_only_admin
         for path, method in refusals
         if method == "POST" and path.partition("?")[0].endswith(READING_ROUTES)
     }
-    assert len(reading) == 3
+    assert len(reading) == 4
     assert all(refusals[request][0] in (200, 400) for request in reading), [refusals[request] for request in reading]
     others = {request: refusal for request, refusal in refusals.items() if request not in reading}
     assert {status for status, _ in others.values()} == {403}

@@ -24,7 +24,7 @@ UNITS = {
 }  # fmt: skip
 UNITS_BY_SUFFIX = {"_MS": 0.001, "_KB": UNITS["KB"], "_MB": UNITS["MB"], "_DAYS": UNITS["d"]}
 
-PACKAGES = ("config", "system", "accounts", "sso", "tableapi", "collections_app", "workspace")
+PACKAGES = ("config", "system", "accounts", "sso", "tableapi", "collections_app", "workspace", "agents")
 # Numbers that are not limits: versions, lock and signal numbers, exit codes, flags, units, formats, parts of a formula.
 OTHER_CONSTANTS = {
     "system.admin.USER_VIEW",

@@ -22,6 +22,7 @@ PROGRAM_PREFIXES = (
     "/^rest/",
     "/api/",
     "/v1/",
+    "/^mcp/",
     "/metrics",
     *(f"/^{name}/" for name in world.REQUIRED_PARAMETERS),
 )

@@ -1,0 +1,1 @@
+"""MCP: tools with which agents read and write records and search documents."""

@@ -1,0 +1,1 @@
+"""The protocol: messages in both revisions, and their errors."""
