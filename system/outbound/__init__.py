@@ -9,12 +9,12 @@
 errors. Nothing here reads settings, proxy variables or the database.
 """
 
-from .calls import OutboundResponse, get, post_form
+from .calls import OutboundResponse, get, post_form, post_json
 from .errors import OutboundError, OutboundFailed, OutboundRefused
 from .policy import Policy
 from .urls import CheckedUrl, check_url
 
 __all__ = [
     "CheckedUrl", "OutboundError", "OutboundFailed", "OutboundRefused", "OutboundResponse", "Policy", "check_url",
-    "get", "post_form",
+    "get", "post_form", "post_json",
 ]  # fmt: skip

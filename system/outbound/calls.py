@@ -54,6 +54,11 @@ def post_form(
     return _call("POST", url, policy, form_headers, urlencode(data).encode("ascii"))
 
 
+def post_json(url: str, body: bytes, policy: Policy, *, headers: Mapping[str, str]) -> OutboundResponse:
+    """The response to a POST of JSON with any status except 3xx, or an `OutboundError`."""
+    return _call("POST", url, policy, {**headers, "content-type": "application/json"}, body)
+
+
 def _call(method: str, raw_url: str, policy: Policy, headers: Mapping[str, str], body: bytes) -> OutboundResponse:
     url = check_url(raw_url, policy, allow_query=True)
     request = _build_request(method, url, headers, body)
@@ -86,21 +91,23 @@ def _exchange(request: httpcore2.Request, channel: Channel, policy: Policy) -> O
     for chunk in response.iter_stream():
         body += chunk
         if len(body) > policy.max_body_bytes:
+            if policy.cuts_body:
+                break
             raise _too_large_error(policy)
-    return OutboundResponse(response.status, headers, bytes(body))
+    return OutboundResponse(response.status, headers, bytes(body[: policy.max_body_bytes]))
 
 
 def _check_head(status: int, headers: Mapping[str, str], policy: Policy) -> None:
     if 300 <= status < 400:
-        message = f"The provider responded with a redirect ({status}). Redirects are not followed."
+        message = f"The server responded with a redirect ({status}). Redirects are not followed."
         error = OutboundFailed("redirected", message)
         error.redirect_target = headers.get("location", "")
         raise error
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         # Nothing is decompressed, so a decompression bomb is harmless.
-        raise OutboundFailed("encoded", "The provider sent a compressed response. Compression is not supported.")
+        raise OutboundFailed("encoded", "The server sent a compressed response. Compression is not supported.")
     length = headers.get("content-length", "")
-    if length.isdecimal() and int(length) > policy.max_body_bytes:
+    if length.isdecimal() and int(length) > policy.max_body_bytes and not policy.cuts_body:
         raise _too_large_error(policy)
 
 

@@ -8,12 +8,14 @@ from .names import Resolver, system_resolve
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """`Policy()` is the policy for production; settings change the first three fields."""
+    """`Policy()` is the policy for production; settings change the first fields."""
 
     allow_http: bool = False
     """The development switch: http, any port, loopback addresses."""
     allow_private: bool = True
     """For on-premise providers; the operator can forbid private networks."""
+    allow_any_port: bool = False
+    """Otherwise only port 443."""
     ca_bundle: Path | None = None
     """A PEM file of authorities that are trusted in addition to those of the system."""
 
@@ -22,6 +24,8 @@ class Policy:
     total_s: float = 6.0
     """From the first lookup to the last byte of the response."""
     max_body_bytes: int = 512 * 1024
+    cuts_body: bool = False
+    """Cut a longer body instead of refusing the response."""
     max_head_bytes: int = 32 * 1024
     resolve: Resolver = system_resolve
 

@@ -92,8 +92,9 @@ def _check_authority(authority: str, scheme: str, policy: Policy) -> tuple[str, 
         raise OutboundRefused("host", "The host or port of the URL is malformed.")
     host, port_digits = parts.groups()
     port = _PORTS[scheme] if port_digits is None else int(port_digits)
-    if not 0 < port < 65536 or (port != 443 and not policy.allow_http):
-        allowed_ports = "a port from 1 to 65535" if policy.allow_http else "port 443"
+    allows_any_port = policy.allow_http or policy.allow_any_port
+    if not 0 < port < 65536 or (port != 443 and not allows_any_port):
+        allowed_ports = "a port from 1 to 65535" if allows_any_port else "port 443"
         raise OutboundRefused("port", f"The URL must use {allowed_ports}.")
     return host.lower(), port
 

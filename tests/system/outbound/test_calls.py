@@ -11,7 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from system.outbound import OutboundError, OutboundFailed, OutboundRefused, OutboundResponse, Policy, get, post_form
+from system.outbound import (
+    OutboundError,
+    OutboundFailed,
+    OutboundRefused,
+    OutboundResponse,
+    Policy,
+    get,
+    post_form,
+    post_json,
+)
 
 from .hostile import Behaviour, HostileConnection, HostileServer, responds_with, serving
 
@@ -251,3 +260,18 @@ def test_logged_response_has_no_headers_or_body() -> None:
 def test_error_can_be_pickled() -> None:
     error = pickle.loads(pickle.dumps(OutboundFailed("dns", "The name has no address.")))
     assert (type(error), error.code, str(error)) == (OutboundFailed, "dns", "The name has no address.")
+
+
+@pytest.mark.parametrize("is_chunked", [True, False])
+def test_long_answer_to_posted_json_can_be_cut(policy: Policy, is_chunked: bool) -> None:
+    cutting_policy = replace(policy, max_body_bytes=10, cuts_body=True)
+    body = b"0123456789" * 2_000
+
+    def answer(connection: HostileConnection) -> None:
+        head = CHUNKED_HEAD + b"%x\r\n" % len(body) if is_chunked else OK_LINE + b"Content-Length: 20000\r\n\r\n"
+        connection.send(head + body)
+
+    with serving(answer) as server:
+        response = post_json(server_url(server), b'{"a": 1}', cutting_policy, headers={"webhook-id": "1"})
+    assert (response.status, response.body) == (200, b"0123456789")
+    assert b"content-type: application/json" in server.request and server.request.endswith(b'{"a": 1}')

@@ -205,3 +205,11 @@ def test_normalization_is_idempotent(raw_url: str) -> None:
     assert checked_url.port == 443
     assert checked_url.host.isascii()
     assert not set(checked_url.host) & set("@/\\?#%[] ")
+
+
+def test_any_port_can_be_allowed_without_http() -> None:
+    policy = Policy(allow_any_port=True)
+    assert str(check_url("https://receiver.example.com:8443/", policy)) == "https://receiver.example.com:8443/"
+    for url in ("http://receiver.example.com:8080/", "https://127.0.0.1:8443/", "https://receiver.example.com:0/"):
+        with pytest.raises(OutboundRefused):
+            check_url(url, policy)
