@@ -46,6 +46,7 @@ class Environment:
     secret_keys: tuple[str, ...] = variable("SVC_SECRET_KEYS", (), parsers.word_list, is_secret=True)
     allow_http_idp: bool | None = variable("SVC_ALLOW_HTTP_IDP", parse=parsers.boolean)
     private_idp: bool = variable("SVC_PRIVATE_IDP", True, parsers.boolean)
+    private_webhooks: bool = variable("SVC_PRIVATE_WEBHOOKS", False, parsers.boolean)
     ca_bundle: Path | None = variable("SVC_CA_BUNDLE", parse=parsers.existing_file)
     secret_key: str | None = variable("SECRET_KEY", is_secret=True)
     debug: bool = variable("DEBUG", False, parsers.boolean)

@@ -36,6 +36,8 @@ OUTBOUND_POLICY = {
     "allow_private": ENVIRONMENT.private_idp,
     "ca_bundle": ENVIRONMENT.ca_bundle,
 }
+# The same for webhooks.
+WEBHOOK_POLICY: dict[str, Any] = {"allow_private": ENVIRONMENT.private_webhooks, "ca_bundle": ENVIRONMENT.ca_bundle}
 # The embedding provider of document collections; read only by collections_app.embed.
 EMBEDDING = {
     "provider": ENVIRONMENT.embedding_provider,

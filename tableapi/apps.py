@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.db.models.signals import post_migrate
 
 from system.records import custom_columns as custom_columns_registry
@@ -28,3 +29,8 @@ class TableApiConfig(AppConfig):
         custom_columns_registry.register(custom_columns)
         signals.connect_signals()
         post_migrate.connect(update_catalogue, sender=self)
+        if settings.PROCESS_TYPE not in ("worker", "beat"):  # these processes are not scraped
+            from system.monitoring.metrics import DATABASE_REGISTRY
+            from tableapi.webhooks.metrics import DeliveryCollector
+
+            DATABASE_REGISTRY.register(DeliveryCollector())

@@ -10,12 +10,16 @@ from tableapi.design import index_builder
 from tableapi.http import idempotency
 from tableapi.imports import jobs, steps
 from tableapi.notifications import change_scan, emails
+from tableapi.webhooks import change_scan as webhook_change_scan
+from tableapi.webhooks import delivery
 from tableapi.write import deferred_records
 
 MAX_BUILD_S = 3600
 MAX_IMPORT_S = 3600
 # An import that is written in steps gives others a turn after this time.
 IMPORT_BUDGET_S = 10.0
+# The same for webhooks.
+WEBHOOK_BUDGET_S = 10.0
 
 
 # Building a large index takes longer than the usual limit. A concurrent run finds the lock taken and exits.
@@ -43,6 +47,16 @@ def send_notification_emails() -> None:
 @shared_task
 def forget_notifications() -> None:
     change_scan.delete_old_notifications()
+    webhook_change_scan.delete_old_deliveries()
+
+
+@shared_task
+def deliver_webhooks() -> None:
+    """Turn changes into deliveries, and send those that are due, in turns."""
+    deadline = time.monotonic() + WEBHOOK_BUDGET_S
+    webhook_change_scan.create_deliveries()
+    if delivery.send_due(lambda: time.monotonic() > deadline or shutdown.has_begun()):
+        wake_worker("tableapi.tasks.deliver_webhooks")
 
 
 @shared_task

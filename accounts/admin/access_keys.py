@@ -124,7 +124,9 @@ class AccessKeyAdmin(RecordAdmin):
         if new_key is None or key is None:
             return super().change_view(request, object_id, form_url, extra_context)
         context = {
-            **self.admin_site.each_context(request), "title": "Access key created", "key": key, "secret": new_key[1],
+            **self.admin_site.each_context(request), "title": "Access key created", "secret": new_key[1],
+            "text": f"Key “{key.name}” for {key.user.login} created. Copy the key now. It cannot be shown again.",
+            "next_url": reverse("admin:accounts_accesskey_changelist"), "next_label": "Back to access keys",
             "opts": self.opts,
         }  # fmt: skip
-        return TemplateResponse(request, "admin/new_access_key.html", context)
+        return TemplateResponse(request, "admin/new_secret.html", context)

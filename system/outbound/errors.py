@@ -7,7 +7,7 @@
     │   ├── scheme          not https (nor http under the development switch)
     │   ├── userinfo, query, fragment
     │   ├── host            empty, malformed, or an unusual form of a number (127.1, 0x7f000001)
-    │   ├── port            not 443 (except under the development switch)
+    │   ├── port            not 443, unless the policy allows any
     │   ├── address         link-local, metadata, loopback ..., typed or resolved
     │   └── header          a request header that cannot be sent
     └── OutboundFailed      allowed, but failed; the provider or the network must change

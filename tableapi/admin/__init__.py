@@ -1,11 +1,11 @@
-"""Admin pages of the Table API: lists and histories of designs, and records that could not be created."""
+"""Admin pages of the Table API: lists and histories of designs, records that could not be created, and webhooks."""
 
 from django.http import HttpRequest
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
 
 from system.admin_site import dashboard
-from tableapi.admin import deferred_records, designs  # noqa: F401  (each registers its pages)
+from tableapi.admin import deferred_records, designs, webhooks  # noqa: F401  (each registers its pages)
 from tableapi.models import DeferredRecord, Rule, Table
 
 dashboard.register_links(
@@ -17,6 +17,8 @@ dashboard.register_links(
     dashboard.Link("Views", "visibility", "tableapi.View"),
     dashboard.Link("Access rules", "shield", "tableapi.Rule"),
     dashboard.Link("Deferred records", "pending_actions", "tableapi.DeferredRecord"),
+    dashboard.Link("Webhooks", "webhook", "tableapi.Webhook"),
+    dashboard.Link("Webhook deliveries", "outbox", "tableapi.WebhookDelivery"),
 )
 
 

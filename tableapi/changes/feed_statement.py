@@ -37,11 +37,11 @@ def feed_statement(view: CallerView, plan: ReadPlan, style: OutputStyle, limit: 
     record = from_clause.alias
     body = select.record_json_sql(builder, style, plan.fields, from_clause)
     readable = [f"{record.sys_id()} = c.record_id", *from_clause.readable_conditions(plan.records)]
-    removed, removed_joins = _removed_sql(builder, view, plan.table)
+    removed, removed_joins = removed_sql(builder, view, plan.table)
     # Only the last change of each record, which is returned as it is now.
     later = f"{_same_record_sql('later', 'c')} AND later.id > c.id"
-    later = f"SELECT FROM public.sys_change later WHERE {later} AND {_is_visible_sql(view, plan.table, 'later')}"
-    is_last = f"{_is_visible_sql(view, plan.table, 'c')} AND NOT EXISTS ({later})"
+    later = f"SELECT FROM public.sys_change later WHERE {later} AND {is_visible_sql(view, plan.table, 'later')}"
+    is_last = f"{is_visible_sql(view, plan.table, 'c')} AND NOT EXISTS ({later})"
     is_shown = f"CASE WHEN {record.sys_id()} IS NULL THEN {removed} ELSE {is_last} END"
     start, end = literal('{"sys_id":"'), literal(REMOVED_END.decode())
     removed_body = f"concat({start}, c.record_id, {end})"
@@ -65,7 +65,7 @@ def _log_rows_sql(builder: StatementBuilder, view: CallerView, table: Table) -> 
     )
 
 
-def _is_visible_sql(view: CallerView, table: Table, change: str) -> str:
+def is_visible_sql(view: CallerView, table: Table, change: str) -> str:
     """A cleared reference is visible to callers who can read its column in every record of that table."""
     cases = ""
     for member in (view.catalogue.tables[name] for name in table.family):
@@ -75,7 +75,7 @@ def _is_visible_sql(view: CallerView, table: Table, change: str) -> str:
     return f"({change}.operation <> 'clear' OR {change}.old_values ?| CASE {change}.table_key{cases} END)"
 
 
-def _removed_sql(builder: StatementBuilder, view: CallerView, table: Table) -> tuple[str, str]:
+def removed_sql(builder: StatementBuilder, view: CallerView, table: Table) -> tuple[str, str]:
     """When to return an unreadable record as removed, for each table of the family, and the joins this needs."""
     sys_id = view.column(table, "sys_id")
     if sys_id is None or sys_id[1] != ALWAYS:

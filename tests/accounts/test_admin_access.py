@@ -35,6 +35,7 @@ FORBIDDEN_ACTIONS: dict[str, set[str]] = {
     "system.UserViewUse": {"add", "change", "delete"},
     "django_celery_beat.PeriodicTask": {"add", "delete"},
     "tableapi.DeferredRecord": {"add", "change", "delete"},
+    "tableapi.WebhookDelivery": {"add", "change", "delete"},
     "collections_app.Document": {"add", "change", "delete"},
     "sso.IdpCertificate": {"add", "change"},
     "sso.IdentityLink": {"add", "change"},

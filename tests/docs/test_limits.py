@@ -67,6 +67,7 @@ OTHER_CONSTANTS = {
     "tableapi.attached.pdf_page.MAX_SCALE",
     "tableapi.access.caller_view.BYTES_PER_COLUMN",
     "tableapi.design_files.document.FORMAT",
+    "tableapi.models.webhooks.SECRET_BYTES",
     "tableapi.sql.select.BYTES_PER_PARAMETER",
     "tableapi.write.designed_records.MIN_NUMBER_DIGITS",
     "tableapi.ddl.schema_editor.DESIGN_LOCK_ID",

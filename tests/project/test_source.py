@@ -58,6 +58,7 @@ SQL_MODULES = {
     "tableapi/imports/steps.py": "an advisory lock lets one process run an import; progress is shown before a commit",
     "tableapi/notifications/change_scan.py": "one statement reads the change log and finds the recipients",
     "tableapi/notifications/listing.py": "the change log has no key for a model",
+    "tableapi/webhooks/change_scan.py": "one statement reads the change log and finds the webhooks",
     "system/database_statements.py": "statements of the Table API are run",
     "tableapi/database/statement_runner.py": "statements of reads are run",
     "tableapi/ddl/schema_editor.py": "designed tables are created, changed and dropped",

@@ -22,7 +22,9 @@ PROGRAM_PREFIXES = (
     "/^rest/",
     "/api/",
     "/v1/",
+    "/^api/",
     "/^mcp/",
+    "/oauth_token.do",
     "/metrics",
     *(f"/^{name}/" for name in world.REQUIRED_PARAMETERS),
 )

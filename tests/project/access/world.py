@@ -19,7 +19,7 @@ from sso.models.certificates import IdpCertificate
 from system.admin import USER_VIEW
 from system.models import UserViewUse
 from tableapi.design import saving
-from tableapi.models import DeferredRecord, Rule, Table, View
+from tableapi.models import DeferredRecord, Rule, Table, View, Webhook, WebhookDelivery
 from tests.sso import connections
 from tests.tableapi.designs import insert_row
 
@@ -55,6 +55,13 @@ def create_example_objects(callback_url: str = connections.CALLBACK_URL) -> dict
     schedules.update_schedules()
     DeferredRecord.objects.create(table="task", record_id="later")
     UserViewUse.objects.create(user=other_user, action_flag=USER_VIEW, object_repr="somebody", change_message="task")
+    webhook = Webhook(
+        name="mirror", url="https://receiver.example.com/", table=task_table, user=other_user, operations=["create"],
+        columns=["number"], active=False,
+    )  # fmt: skip
+    webhook.generate_secret()
+    webhook.save()
+    WebhookDelivery.objects.create(webhook=webhook, operation="create", state="parked", answer="Out of order.")
     collection = Collection.objects.create(name="manuals", space=embed.default_space(), reader_roles=[itil_role_id])
     store_result = storage.store_document(
         collection=collection, data=b"The printer is out of paper.", user_id=other_user.pk, takes_lease=True,
