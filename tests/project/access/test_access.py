@@ -24,7 +24,6 @@ PROGRAM_PREFIXES = (
     "/v1/",
     "/^api/",
     "/^mcp/",
-    "/oauth_token.do",
     "/metrics",
     *(f"/^{name}/" for name in world.REQUIRED_PARAMETERS),
 )
