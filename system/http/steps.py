@@ -102,10 +102,12 @@ def loaded_user_id(request: HttpRequest) -> str | None:
     return getattr(loaded_user(request), "pk", None)
 
 
-def check_request_head(request: HttpRequest) -> None:
+def check_request_head(request: HttpRequest, max_query: int = settings.MAX_QUERY_STRING) -> None:
     """Refuse a request whose URL or headers are too long or malformed, before anything reads them."""
-    if len(request.META.get("QUERY_STRING", "")) > settings.MAX_QUERY_STRING:
+    if len(request.META.get("QUERY_STRING", "")) > max_query:
         raise errors.QueryTooLong()
+    if len(request.path) > settings.MAX_QUERY_STRING:
+        raise errors.QueryTooLong("The URL is too long.")
     if "\x00" in request.path:
         raise errors.NotFound()  # PostgreSQL cannot store this character, so nothing has such a name
     # A chunked body has no length, so Django would treat it as empty.

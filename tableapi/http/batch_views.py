@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from django.conf import settings
 from django.core.exceptions import TooManyFieldsSent
 from django.db import InternalError, transaction
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -149,7 +150,12 @@ def _run_key(item: Any) -> tuple[str, str | None] | None:
 
 
 def run_request(
-    batch: Batch, item: Any, is_atomic: bool, is_over_limit: bool, prefixes: tuple[str, ...] = PATH_PREFIXES
+    batch: Batch,
+    item: Any,
+    is_atomic: bool,
+    is_over_limit: bool,
+    prefixes: tuple[str, ...] = PATH_PREFIXES,
+    max_query: int = settings.MAX_QUERY_STRING,
 ) -> HttpResponse:
     try:
         if is_over_limit:
@@ -157,11 +163,11 @@ def run_request(
                 "The batch took too long, or its responses are too large. Send this request in another batch."
             )
         inner = _inner_request(batch, item, prefixes)
-        steps.check_request_head(inner)
+        steps.check_request_head(inner, max_query)
     except ServiceError as error:
-        return error_response(error)
+        return error_response(error, prefixes[0])
     except TooManyFieldsSent:
-        return error_response(TooLarge("The query string has too many parameters."))
+        return error_response(TooLarge("The query string has too many parameters."), prefixes[0])
     response = stateless_requests.response_with_metrics(
         inner, _call_in_savepoint if is_atomic else stateless_requests.call_view
     )

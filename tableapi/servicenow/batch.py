@@ -22,6 +22,8 @@ from .errors import PATH_PREFIX
 from .views import ServiceNowView, caller_of
 
 MAX_REQUESTS = 150
+# Clients send a request in a batch if its URL would be too long.
+MAX_QUERY_BYTES = 64 * 1024
 # Without batches, and without files.
 INNER_PATH = re.compile(r"/api/now/(?:v[12]/)?(?:table|stats|attachment)(?:/.*)?")
 FILE_PATH = re.compile(r"/api/now/(?:v[12]/)?attachment/(?:file|upload|[^/]+/file)/?")
@@ -51,7 +53,7 @@ class ServiceNowBatch(ServiceNowView):
 
 def _run(batch: Batch, item: Any, is_over_limit: bool) -> HttpResponse:
     try:
-        return run_request(batch, _native_item(item), False, is_over_limit, (PATH_PREFIX,))
+        return run_request(batch, _native_item(item), False, is_over_limit, (PATH_PREFIX,), MAX_QUERY_BYTES)
     except (InvalidParameter, InvalidJson, TooLarge) as error:
         return error_response(error, PATH_PREFIX)
 

@@ -214,7 +214,9 @@ def shown_entries(browser: Client, path: str) -> list[str]:
     """The lines of a history page, newest first, without their times."""
     (list_html,) = re.findall(r'<ol[^>]*id="change-history">(.*?)</ol>', browser.get(path).content.decode(), re.DOTALL)
     lines = [" ".join(strip_tags(item).split()) for item in list_html.split("</li>\n  \n")]
-    return [re.sub(r"^(now|\S+ seconds? ago) (· )?", "", item) for item in lines if item]  # without the time of the entry
+    return [
+        re.sub(r"^(now|\S+ seconds? ago) (· )?", "", item) for item in lines if item
+    ]  # without the time of the entry
 
 
 def test_page_shows_granted_and_revoked_roles_and_groups(as_alice: Client, bob: User):

@@ -3,6 +3,7 @@
 import base64
 import json
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.test import Client
@@ -90,13 +91,13 @@ def test_attachments_need_a_record(alice: User):
     assert (missing.status_code, missing.json()) == (404, NO_RECORD)
 
 
-def batch(user: User, *requests: Any) -> Any:
+def batch(user: User, *requests: Any, decoded: bool = True) -> Any:
     response = send(user, "POST", "/api/now/v1/batch", {"batch_request_id": 7, "rest_requests": list(requests)})
     assert response.status_code == 200, response.content
     body = response.json()
     assert body["batch_request_id"] == "7" and body["unserviced_requests"] == []
     return [
-        (item["id"], item["status_code"], json.loads(base64.b64decode(item["body"]) or b"null"))
+        (item["id"], item["status_code"], json.loads(base64.b64decode(item["body"]) or b"null") if decoded else None)
         for item in body["serviced_requests"]
     ]
 
@@ -123,6 +124,30 @@ def test_each_request_of_a_batch_is_answered(alice: User):
     ]  # fmt: skip
     assert responses[1][2] == {"result": [{"short_description": "Printer"}]}
     assert responses[2][2]["error"]["message"] == "Invalid table nope"
+
+
+def test_each_error_of_a_batch_has_the_form_of_the_platform(alice: User):
+    path = "/api/now/table/task"
+    responses = batch(
+        alice,
+        {"id": "1", "method": "BREW", "url": path},
+        {"id": "2", "method": "POST", "url": path, "headers": [{"name": "Content-Type", "value": "text/plain"}]},
+        {"id": "3", "method": "GET", "url": "/api/now/attachment/%66ile"},
+    )
+    assert [(status, body["status"]) for _, status, body in responses] == [
+        (400, "failure"), (415, "failure"), (400, "failure"),
+    ]  # fmt: skip
+
+
+def test_queries_in_a_batch_can_be_long(alice: User):
+    make_task(alice, short_description="Printer")
+    make_task(alice, short_description="Screen")
+    query = "^".join([*(["AAAA=BBBB"] * 2_300), "short_description=Screen"])
+    url = f"/api/now/table/task?sysparm_fields=short_description&sysparm_query={quote(query)}"
+    ((_, status, body),) = batch(alice, {"id": "1", "method": "GET", "url": url})
+    assert (status, body) == (200, {"result": [{"short_description": "Screen"}]})
+    ((_, status, _),) = batch(alice, {"id": "1", "method": "GET", "url": f"{url}{'x' * 65_536}"}, decoded=False)
+    assert status == 414
 
 
 def test_a_batch_has_a_limit(alice: User):

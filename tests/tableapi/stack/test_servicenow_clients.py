@@ -260,6 +260,8 @@ def test_pysnc_sends_long_queries_in_a_batch(service: Service, devices: None):
     record.add_query("name", "IN", ",".join(["Anvil", *("x" * 10 for _ in range(950))]))
     record.query()
     assert names(record) == {"Anvil"}
+    with pytest.raises(pysnc.exceptions.RequestException, match=r"^<html>"):
+        service.pysnc().GlideRecord("A" * 23_000).get("1")
 
 
 # PySNC with asyncio
