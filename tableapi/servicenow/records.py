@@ -9,7 +9,6 @@ from uuid import uuid4
 
 from system import properties
 from system.errors import NotFound
-from system.models import DeletionLogEntry
 from system.property_definitions import SERVICENOW_LONG_IDS, SERVICENOW_TABLES
 from tableapi.access.caller_view import CallerView, record_not_found
 from tableapi.catalogue.definitions import CREATE, WRITE, Catalogue, Column, Table
@@ -22,7 +21,6 @@ from tableapi.read.list_page import ListResult
 from tableapi.read.pipeline import RecordResult
 from tableapi.write import create, delete, update
 from tableapi.write.current_record import may_import_ids
-from tableapi.write.designed_records import Duplicate
 from tableapi.write.write_request import WriteInput, WriteRequest, WriteResult, write
 
 from . import parameters
@@ -102,9 +100,6 @@ def _create(change: WriteRequest, sent_id: Any) -> WriteResult:
             return create.create(replace(change, body={**change.body, "sys_id": sent_id}))
         return create.create(replace(change, chosen_id=uuid4().hex if properties.get(SERVICENOW_LONG_IDS) else None))
     chosen_id = sent_id.lower()
-    # Its history would be taken for that of the new record. The answer is that for an id that is taken.
-    if DeletionLogEntry.objects.filter(record_id=chosen_id).exists():
-        raise Duplicate("sys_id")
     result = create.create(replace(change, chosen_id=chosen_id))
     if result.record is None:
         return result

@@ -9,6 +9,7 @@ from django.db import transaction
 
 from system.encoded_query import SAMPLE_MOMENT
 from system.errors import InvalidInput, combine_errors
+from system.models import DeletionLogEntry
 from tableapi.catalogue.definitions import CREATE, Column, Table
 from tableapi.database import statement_runner
 from tableapi.query.expressions import NEVER
@@ -130,7 +131,13 @@ def _insert(change: WriteRequest, values: Mapping[Column, Any], sys_id: str | No
             return product_records.insert(change.table, values)
         if change.is_import:
             values = designed_records.with_imported_number(change.table, values)
-        return designed_records.insert(change.context.view.catalogue, change.table, values, sys_id)
+        catalogue = change.context.view.catalogue
+        if change.chosen_id:
+            tables = catalogue.tables[change.table.lineage[-1]].family
+            if DeletionLogEntry.objects.filter(table__in=tables, record_id=change.chosen_id).exists():
+                # Its history would be taken for that of the new record. The answer is that for an id that is taken.
+                raise designed_records.Duplicate
+        return designed_records.insert(catalogue, change.table, values, sys_id)
 
 
 def _defer(change: WriteRequest, values: dict[Column, Any], insert: Callable[[], WriteResult]) -> WriteResult:

@@ -245,6 +245,19 @@ def test_ids_of_the_platform_are_kept(alice: User):
     assert len(make_task(alice)["sys_id"]) == 32
 
 
+def test_ids_of_deleted_records_are_not_revealed(alice: User):
+    table = make_table("device")
+    make_column(table, "price", "integer")
+    make_rule("read", table)
+    make_rule("create", table, "admin")
+    path, deleted_id, free_id = "/api/now/table/device", "a" * 32, "b" * 32
+    assert send(alice, "POST", path, {"sys_id": deleted_id}).status_code == 201
+    assert send(alice, "DELETE", f"{path}/{deleted_id}").status_code == 204
+    for user, price, status in ((make_user("dora"), "1", 403), (alice, "x", 422)):
+        deleted, free = (send(user, "POST", path, {"sys_id": name, "price": price}) for name in (deleted_id, free_id))
+        assert deleted.status_code == status and deleted.content == free.content
+
+
 def test_secrets_are_masked(alice: User, bob: User):
     users = "/api/now/table/sys_user"
     (user,) = read(alice, users, query="user_name=bob")
