@@ -24,8 +24,8 @@ from .views import ServiceNowView, caller_of
 MAX_REQUESTS = 150
 # Clients send a request in a batch if its URL would be too long.
 MAX_QUERY_BYTES = 64 * 1024
-# Without batches, and without files.
-INNER_PATH = re.compile(r"/api/now/(?:v[12]/)?(?:table|stats|attachment)(?:/.*)?")
+# Without batches, without files, and without fragments, which the path of a request does not contain.
+INNER_PATH = re.compile(r"/api/now/(?:v[12]/)?(?:table|stats|attachment)(?:/[^#]*)?")
 FILE_PATH = re.compile(r"/api/now/(?:v[12]/)?attachment/(?:file|upload|[^/]+/file)/?")
 
 

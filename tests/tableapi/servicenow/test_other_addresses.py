@@ -118,9 +118,12 @@ def test_each_request_of_a_batch_is_answered(alice: User):
         {"id": "5", "method": "POST", "url": "/api/now/table/task", "headers": headers, "body": "?"},
         {"id": "6", "method": "POST", "url": "/api/now/v1/batch", "headers": headers, "body": encoded({})},
         5,
+        {"id": "8", "method": "GET", "url": "/api/now/attachment/1/file#x"},
+        {"id": "9", "method": "POST", "url": "/api/now/attachment/file#x", "body": encoded({})},
     )  # fmt: skip
     assert [(name, status) for name, status, _ in responses] == [
         ("1", 201), ("2", 200), ("3", 400), ("4", 400), ("5", 400), ("6", 400), ("", 400),
+        ("8", 400), ("9", 400),
     ]  # fmt: skip
     assert responses[1][2] == {"result": [{"short_description": "Printer"}]}
     assert responses[2][2]["error"]["message"] == "Invalid table nope"
