@@ -245,7 +245,7 @@ class Permissions:
         return True
 
 
-def check_query(scope: RuleScope, table: Table, query: Query) -> None:
+def check_query(scope: ReadScope, table: Table, query: Query) -> None:
     """Raise an error if a name or value does not fit the table."""
     for predicate in predicates_in(scope, table, query):
         condition = predicate.condition

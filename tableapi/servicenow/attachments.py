@@ -122,7 +122,7 @@ def read_entries(catalogue: Catalogue, caller: Caller, raw: RawParameters, origi
     table: Table | None = None
     rows = Attachment.objects.filter(deletion_id=None).order_by("pk")
     if table_name := conditions.get(TABLE_NAME):
-        table = context.view.table(names.native_table(catalogue, table_name))
+        table = names.find_table(context.view, table_name)
         if table is None:
             return []
         rows = rows.filter(table_key=root_key(catalogue, table))

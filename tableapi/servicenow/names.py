@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tableapi.catalogue.definitions import Catalogue, Table
+from tableapi.query.path_resolver import ReadScope
 
 # Names that ServiceNow has for tables of this service; administrators can add others.
 TABLES = {
@@ -45,9 +46,10 @@ class ServiceNowNames:
     def __post_init__(self) -> None:
         object.__setattr__(self, "tables", TABLES | dict(self.added_tables))
 
-    def native_table(self, catalogue: Catalogue, name: str) -> str:
-        own = catalogue.tables.get(name)
-        return name if own is not None and not own.is_system else self.tables.get(name, name)
+    def find_table(self, view: ReadScope, name: str) -> Table | None:
+        """The table that the caller can see under this name."""
+        table = view.table(name)
+        return table if table is not None and not table.is_system else view.table(self.tables.get(name, name))
 
     def table(self, name: str) -> str:
         return next((foreign for foreign, own in self.tables.items() if own == name), name)

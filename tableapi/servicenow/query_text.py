@@ -1,30 +1,32 @@
 """Translates an encoded query as ServiceNow's clients write it. Pure.
 
-The text is split at `^` (`^^` stands for the character), and each part is one condition, sort key or separator.
+The text is split at `^` (`^^` stands for the character itself), and each part is one condition, sort key or separator.
 Parentheses are text. Each condition becomes a condition of this service's language, with its value in braces. The
 query of a JOIN ends where the next JOIN, sort key or `^NQ` begins, as PySNC writes it.
 Parts that this service cannot understand are returned apart, and the caller decides what happens to them.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from system.encoded_query import (
     ALIASES,
     OPERATORS,
+    RECORDS,
     REFUSED_OPERATORS,
     Condition,
     Group,
     OrderBy,
-    Path,
     Query,
+    QueryError,
     RelatedQuery,
     SubQuery,
     Term,
     ValueKind,
 )
+
+from .queried_table import QueriedTable
 
 # Native operators by the spellings that only ServiceNow has.
 SPELLINGS = {
@@ -57,31 +59,8 @@ _RELATED_LIST = re.compile(r"RLQUERY(\w++)\.(\w++),(>=|<=|!=|=|>|<)(\d{1,6})(?:,
 _RELATED_LIST_END = "ENDRLQUERY"
 _STARTS_AFTER_JOIN = ("JOIN", "RLQUERY", "ORDERBY", "GROUPBY", "NQ")
 MAX_NAME_WORDS = 10
-
-
-class QueriedTable(Protocol):
-    """A table as its caller sees it."""
-
-    @property
-    def native_name(self) -> str: ...
-
-    def is_named(self, name: str) -> bool:
-        """Whether clients call it so."""
-
-    def paths(self, name: str) -> Sequence[Path]:
-        """The visible native paths of a client's name, none if there is no such column."""
-
-    def only_path(self, name: str) -> str | None:
-        """The only path of a name; None if there are several."""
-
-    def condition(self, text: str) -> Condition | None:
-        """The native condition; None if it is invalid."""
-
-    def related(self, name: str) -> "QueriedTable | None":
-        """Another table that the caller can read, named as clients name it."""
-
-    def can_relate(self, path: Path, related: "QueriedTable", column: Path) -> bool:
-        """Whether the values of the path can be ids of the column."""
+# Stands for `^^` while the text is split. Clients cannot send it.
+_ESCAPED = "\0"
 
 
 @dataclass
@@ -98,7 +77,8 @@ def translate(text: str, table: QueriedTable) -> Translation:
     invalid_parts: list[str] = []
     for separator, part in _parts(text):
         if separator == "SORT":
-            order += _sort_keys(part, table)
+            if match := _SORT.fullmatch(part):
+                order += table.sort_keys(match[2], is_descending=match[1] is not None)
             continue
         if separator == "NQ":
             groups.append([])
@@ -115,7 +95,7 @@ def translate(text: str, table: QueriedTable) -> Translation:
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
     """The parts of the query, each with the separator before it: `OR`, `NQ`, `SORT` or nothing."""
-    pieces = re.split(r"(?<!\^)\^(?!\^)", text)
+    pieces = text.replace("^^", _ESCAPED).split("^")
     while pieces:
         piece = pieces.pop(0)
         if piece == "EQ":
@@ -127,7 +107,7 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
         if part.startswith(("JOIN", "RLQUERY")):
             yield separator, "^".join((part, *_inner_pieces(part, pieces)))
         elif part:
-            yield separator, part.replace("^^", "^")
+            yield separator, part.replace(_ESCAPED, "^")
 
 
 def _inner_pieces(part: str, pieces: list[str]) -> Iterator[str]:
@@ -138,11 +118,6 @@ def _inner_pieces(part: str, pieces: list[str]) -> Iterator[str]:
         if piece == _RELATED_LIST_END:
             return
         yield piece
-
-
-def _sort_keys(part: str, table: QueriedTable) -> Iterator[OrderBy]:
-    if match := _SORT.fullmatch(part):
-        yield from (OrderBy(path, match[1] is not None) for path in table.paths(match[2]))
 
 
 def _related_factor(part: str, table: QueriedTable, invalid_parts: list[str]) -> RelatedQuery | None:
@@ -161,7 +136,7 @@ def _related_factor(part: str, table: QueriedTable, invalid_parts: list[str]) ->
     inner = translate(text or "", related)
     invalid_parts += inner.invalid_parts
     comparison = "<>" if comparison == "!=" else comparison
-    return RelatedQuery(inner.query.groups, 0, paths[0], related.native_name, columns[0], comparison, int(count))
+    return RelatedQuery(inner.query.groups, 0, paths[0], related.table.name, columns[0], comparison, int(count))
 
 
 def _condition_factor(part: str, table: QueriedTable) -> Condition | SubQuery | None:
@@ -220,6 +195,14 @@ def _native_condition(path: str, spelling: str, value: str, table: QueriedTable)
             other_name, *distance = value.split("@", 1)
             other = table.only_path(other_name)
             return other and "@".join((f"{path}{operator}{other}", *distance))
+        case ValueKind.LIST:
+            # An empty value is that of an empty column.
+            items = [item for item in value.split(",") if item]
+            if len(items) > RECORDS.max_list_values:
+                raise QueryError(f"more than {RECORDS.max_list_values} values")
+            if not items:
+                return f"{path}ISNOTEMPTY" if "NOT" in operator else f"{path}ISEMPTY"
+            value = ",".join(items)
         case ValueKind.DYNAMIC:
             value = _DYNAMIC_IDS.get(value, value)
         case ValueKind.TABLE:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 from uuid import uuid4
@@ -30,12 +30,6 @@ from .names import ServiceNowNames
 LONG_ID = re.compile("[0-9a-f]{32}", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class ListOfRecords:
-    request: ListRequest
-    result: ListResult
-
-
 @lru_cache(maxsize=16)
 def _names_with(pairs: tuple[str, ...]) -> ServiceNowNames:
     return ServiceNowNames(tuple((foreign, own) for foreign, _, own in (pair.partition("=") for pair in pairs)))
@@ -47,18 +41,20 @@ def current_names() -> ServiceNowNames:
 
 def open_table(view: CallerView, names: ServiceNowNames, name: str) -> Table:
     """Return the table. Raises the same error if it does not exist and if the caller cannot read it."""
-    table = view.table(names.native_table(view.catalogue, name))
+    table = names.find_table(view, name)
     if table is None:
         raise InvalidTable(name)
     return table
 
 
 @on_current_catalogue
-def read_list(catalogue: Catalogue, caller: Caller, table_name: str, raw: RawParameters) -> ListOfRecords:
+def read_list(
+    catalogue: Catalogue, caller: Caller, table_name: str, raw: RawParameters
+) -> tuple[ListRequest, ListResult]:
     context, names = caller.context(catalogue), current_names()
     table = open_table(context.view, names, table_name)
     request = parameters.parse_list(raw, context.view, table, names)
-    return ListOfRecords(request, pipeline.fetch_list(context, table.name, request))
+    return request, pipeline.fetch_list(context, table.name, request)
 
 
 @on_current_catalogue

@@ -26,7 +26,7 @@ from tableapi.statistics.parameters import (
 from tableapi.statistics.pipeline import fetch_statistics
 
 from . import parameters
-from .parameters import CallersTable
+from .queried_table import QueriedTable
 from .records import current_names, open_table
 
 FUNCTIONS = ("avg", "sum", "min", "max")
@@ -42,7 +42,8 @@ def read_statistics(catalogue: Catalogue, caller: Caller, table_name: str, raw: 
     """Return the result: an object, or a list of one for each group."""
     context, names = caller.context(catalogue), current_names()
     table = open_table(context.view, names, table_name)
-    find_path = CallersTable(context.view, table, names).only_path
+    queried_table = QueriedTable(context.view, table, names)
+    find_path = queried_table.only_path
     aggregates = _aggregates(raw, find_path)
     group_names = [name for name in parse_names(raw, "sysparm_group_by", MAX_GROUP_KEYS) if find_path(name)]
     if not aggregates:
@@ -58,7 +59,7 @@ def read_statistics(catalogue: Catalogue, caller: Caller, table_name: str, raw: 
         MAX_RECORDS,
         DisplayMode.VALUE if mode == DisplayMode.VALUE else DisplayMode.BOTH,
     )
-    query = parameters.parse_query(raw, context.view, table, names).parsed
+    query = parameters.parse_query(raw, queried_table)
     groups = fetch_statistics(context, table.name, StatisticsRequest(query, shape, having_values))
     results = [
         _group_result(group, aggregates, group_names, group_keys, mode)

@@ -39,13 +39,12 @@ class ServiceNowView(JsonView):
 
 class TableView(ServiceNowView):
     def get(self, request: Request, table: str) -> HttpResponse:
-        found = records.read_list(caller_of(request), table, request.query_params)
-        response = result_response(b"[" + b",".join(found.result.blocks) + b"]")
-        total = found.result.total
-        if total is not None:
-            response["X-Total-Count"] = str(total)
+        list_request, result = records.read_list(caller_of(request), table, request.query_params)
+        response = result_response(b"[" + b",".join(result.blocks) + b"]")
+        if result.total is not None:
+            response["X-Total-Count"] = str(result.total)
         if not is_true(request.query_params, "sysparm_suppress_pagination_header"):
-            response["Link"] = page_links(request, found.request.offset or 0, found.request.limit, total)
+            response["Link"] = page_links(request, list_request.offset or 0, list_request.limit, result.total)
         return response
 
     def post(self, request: Request, table: str) -> HttpResponse:

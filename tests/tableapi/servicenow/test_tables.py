@@ -107,6 +107,13 @@ def test_a_designed_table_with_a_name_of_the_platform_is_meant_itself(alice: Use
     assert read(alice, "/api/now/table/core_company", fields="colour") == [{"colour": "red"}]
 
 
+def test_a_designed_table_that_is_hidden_does_not_exist(alice: User):
+    dora, path = make_user("dora"), "/api/now/table/core_company"
+    assert read(dora, path) == []
+    make_rule("read", make_table("core_company"), "admin")
+    assert read(dora, path) == []
+
+
 def test_administrators_add_names_of_tables(alice: User):
     assert error_of(send(alice, "GET", "/api/now/table/sc_task")) == (400, "Invalid table sc_task")
     properties.put(SERVICENOW_TABLES, "sc_task=task, incident=task")
@@ -146,6 +153,14 @@ def test_pages_and_their_headers(alice: User):
         ("sys_created_onONToday@javascript:gs.beginningOfToday()@javascript:gs.endOfToday()^priority=2", {"Screen"}),
         ("assigned_user.user_name=alice", {"Printer"}),
         ("assigned_userDYNAMIC90d1921e5f510100a9ad2572f2b477fe", {"Printer"}),
+        ("short_description=Key^^^ORpriority=2", {"Screen"}),
+        ("short_description=Key^^board^priority=3", {"Key^board"}),
+        ("active=perhaps^priority=1", {"Printer"}),
+        ("sys_created_on>javascript:gs.dateGenerate('2016-99-01','start')^priority=1", {"Printer"}),
+        ("sys_created_onMORETHANsys_updated_on@hour@before@3^^priority=1", {"Printer", "Screen", "Key^board"}),
+        ("priorityIN1,,2,", {"Printer", "Screen"}),
+        ("priorityIN", set()),
+        ("priorityNOT IN", {"Printer", "Screen", "Key^board"}),
     ],
 )
 def test_queries_of_the_platform(alice: User, query: str, expected: set[str]):
@@ -155,8 +170,14 @@ def test_queries_of_the_platform(alice: User, query: str, expected: set[str]):
     assert {record["short_description"] for record in read(alice, query=query)} == expected
 
 
+def test_sort_keys_that_cannot_be_used_are_left_out(alice: User):
+    make_column(make_table("device"), "data", "json")
+    assert read(alice, "/api/now/table/device", query="ORDERBYdata^ORDERBYnothing^ORDERBYDESCsys_id") == []
+
+
 def test_invalid_conditions_can_be_refused(alice: User):
     make_task(alice, short_description="Printer")
+    assert send(alice, "GET", TASKS, active="perhaps").status_code == 200
     properties.put(SERVICENOW_INVALID_QUERY, "no_rows")
     assert read(alice, query="nothing=1") == []
     properties.put(SERVICENOW_INVALID_QUERY, "error")
@@ -322,6 +343,8 @@ def test_related_records_count_as_joins(alice: User):
 
 def test_too_much_is_refused(alice: User):
     assert error_of(send(alice, "GET", TASKS, sysparm_query="^".join(["priority=1"] * 201)))[0] == 400
+    assert error_of(send(alice, "GET", TASKS, sysparm_query="numberIN" + ",".join("x" * 1_001)))[0] == 400
+    assert error_of(send(alice, "GET", TASKS, sysparm_offset="1000001"))[0] == 400
     for response in (
         send(alice, "GET", TASKS, sysparm_query="x" * 20_000),
         send(alice, "GET", f"/api/now/table/{'x' * 20_000}"),
