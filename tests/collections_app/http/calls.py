@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -86,8 +87,8 @@ class KeyCaller:
         return response.json()
 
 
-def make_key_caller(user: User, *, scope: list[str] | None = None) -> KeyCaller:
-    return KeyCaller(bearer_auth(access_keys.create_key(user, "script", expires_at=None, scope=scope)))
+def make_key_caller(user: User, *, scope: Sequence[str] = ()) -> KeyCaller:
+    return KeyCaller(bearer_auth(access_keys.create_key(user, "script", expires_at=None, scope=list(scope))))
 
 
 def error_of(response: Any) -> tuple[int, str, str | None]:
