@@ -7,7 +7,7 @@ one file, the size of the file, and the number and size of the other fields.
 import re
 import tempfile
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Any
@@ -64,13 +64,15 @@ class Upload:
 
 
 @contextmanager
-def receive_upload(request: HttpRequest, max_bytes: int, max_fields: int = MAX_FIELDS) -> Iterator[Upload]:
+def receive_upload(
+    request: HttpRequest, max_bytes: int, max_fields: int = MAX_FIELDS, file_fields: Collection[str] = (FILE_FIELD,)
+) -> Iterator[Upload]:
     """The upload of a request; its content is deleted at the end of the `with` block."""
     if request.content_type != "multipart/form-data":
         raise UnsupportedMediaType(
             f"Send multipart/form-data with the file in the field {FILE_FIELD}.", field=FILE_FIELD
         )
-    handler = OneFileHandler(request, max_bytes)
+    handler = OneFileHandler(request, max_bytes, file_fields)
     try:
         yield _read_upload(request, handler, max_fields)
     finally:
@@ -187,16 +189,16 @@ class OneFileHandler(FileUploadHandler):
     The operating system deletes such a file when the process ends, so there is nothing to clean up.
     """
 
-    def __init__(self, request: HttpRequest, max_bytes: int) -> None:
+    def __init__(self, request: HttpRequest, max_bytes: int, file_fields: Collection[str]) -> None:
         super().__init__(request)
-        self.max_bytes = max_bytes
+        self.max_bytes, self.file_fields = max_bytes, file_fields
         self.file: IO[bytes] | None = None
         self.size = 0
         self.is_interrupted = False
 
     def new_file(self, field_name: str, *args: Any, **kwargs: Any) -> None:
         super().new_file(field_name, *args, **kwargs)
-        if field_name != FILE_FIELD:
+        if field_name not in self.file_fields:
             raise BadRequest(f"Send the file in the field {FILE_FIELD}.", code="unknown_field", field=field_name[:80])
         if self.file is not None:
             raise InvalidParameter("Send one file per request.", field=FILE_FIELD)

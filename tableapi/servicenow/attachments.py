@@ -19,7 +19,7 @@ from tableapi.catalogue.definitions import Catalogue, Table
 from tableapi.changes.logged_values import table_of
 from tableapi.http.responses import content_response
 from tableapi.models import Attachment
-from tableapi.query.parameters import RawParameters, parse_text
+from tableapi.query.parameters import MAX_RECORDS, RawParameters, parse_text
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller, ReadContext
 from tableapi.read.pipeline import fetch_records, minimal_output
@@ -31,7 +31,7 @@ from .views import ServiceNowView, caller_of, page_links, result_response
 TABLE_NAME, TABLE_ID = "table_name", "table_sys_id"
 # The columns of attachments that conditions can name.
 CONDITION_COLUMNS = {TABLE_ID: "record_id", "sys_id": "pk", "file_name": "file_name", "content_type": "content_type"}
-ROWS_PER_STATEMENT = 1_000
+FILE_FIELDS = ("uploadFile", uploads.FILE_FIELD)
 
 
 class AttachmentsView(ServiceNowView):
@@ -55,7 +55,7 @@ class UploadView(ServiceNowView):
     def post(self, request: Request) -> HttpResponse:
         http_request = django_request(request)
         if http_request.content_type == "multipart/form-data":
-            upload_file = uploads.receive_upload(http_request, settings.ATTACHMENT_LIMIT)
+            upload_file = uploads.receive_upload(http_request, settings.ATTACHMENT_LIMIT, file_fields=FILE_FIELDS)
         else:
             file_name = parse_text(request.query_params, "file_name")
             upload_file = uploads.receive_file(http_request, file_name, settings.ATTACHMENT_LIMIT)
@@ -117,7 +117,7 @@ def create(
 
 @on_current_catalogue
 def read_entries(catalogue: Catalogue, caller: Caller, raw: RawParameters, origin: str) -> list[dict[str, str]]:
-    """Return the attachments that meet the conditions, of records that the caller can read."""
+    """Return the first attachments that meet the conditions, without those of records that the caller cannot read."""
     context, names, conditions = caller.context(catalogue), current_names(), _conditions(raw)
     table: Table | None = None
     rows = Attachment.objects.filter(deletion_id=None).order_by("pk")
@@ -129,17 +129,13 @@ def read_entries(catalogue: Catalogue, caller: Caller, raw: RawParameters, origi
     for name, column in CONDITION_COLUMNS.items():
         if name in conditions:
             rows = rows.filter(**{column: conditions[name]})
-    entries: list[dict[str, str]] = []
-    last_id = ""
-    while chunk := list(rows.filter(pk__gt=last_id)[:ROWS_PER_STATEMENT]):
-        last_id = chunk[-1].pk
-        readable = _readable_records(context, chunk, table)
-        entries += [
-            _entry(row, table_name or names.table(readable[key].name), origin)
-            for row in chunk
-            if (key := (row.table_key, row.record_id)) in readable
-        ]
-    return entries
+    first_rows = list(rows[:MAX_RECORDS])
+    readable = _readable_records(context, first_rows, table)
+    return [
+        _entry(row, table_name or names.table(readable[key].name), origin)
+        for row in first_rows
+        if (key := (row.table_key, row.record_id)) in readable
+    ]
 
 
 def _conditions(raw: RawParameters) -> dict[str, str]:

@@ -6,9 +6,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from accounts.models import User
+from tableapi.servicenow import attachments
 from tests.accounts.callers import basic_auth
 from tests.tableapi.servicenow.test_tables import NO_RECORD, error_of, make_task, send
 
@@ -83,6 +85,23 @@ def test_attachments(alice: User, bob: User, tasks: list[Any]):
     assert send(bob, "GET", FILES, sysparm_query=f"table_name=task^table_sys_id={sys_id}").json()["result"] == []
     assert send(alice, "DELETE", path).status_code == 204
     assert send(alice, "GET", path).json() == NO_RECORD
+
+
+@pytest.mark.parametrize("field", ["uploadFile", "file"])
+def test_attachments_are_sent_in_a_form(alice: User, tasks: list[Any], field: str):
+    form = {"table_name": "task", "table_sys_id": tasks[0]["sys_id"], field: SimpleUploadedFile("notes.txt", b"Text")}
+    created = Client().post(f"{FILES}/upload", form, headers=basic_auth(alice.login))
+    assert created.status_code == 201, created.content
+    assert created.json()["result"]["file_name"] == "notes.txt"
+
+
+def test_lists_of_attachments_end(alice: User, tasks: list[Any], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(attachments, "MAX_RECORDS", 2)
+    for task in tasks:
+        assert upload(alice, b"x", table_name="task", table_sys_id=task["sys_id"], file_name="a").status_code == 201
+    listed = send(alice, "GET", FILES)
+    assert [entry["table_sys_id"] for entry in listed.json()["result"]] == [task["sys_id"] for task in tasks[:2]]
+    assert listed["X-Total-Count"] == "2"
 
 
 def test_attachments_need_a_record(alice: User):
