@@ -118,7 +118,7 @@ def is_expression_visible(scope: ReadScope, table: Table, expression: Expression
 
 def is_path_visible(scope: ReadScope, table: Table, path: ResolvedPath) -> bool:
     """Whether `scope` can read the values at the end of the path in every record, and what guards the path."""
-    found = resolve_path(scope, table, (*(step.column.name for step in path.steps), path.column.name))
+    found = resolve_path(scope, table, path.names)
     if found is None or any(decision != ALWAYS for _, decision in _guards(table, found)):
         return False
     return all(is_decision_visible(scope, guarded, decision) for guarded, decision in _guards(table, path))

@@ -52,6 +52,10 @@ class ResolvedPath:
     column: Column
     guard: Decision = ALWAYS
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*(step.column.name for step in self.steps), self.column.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Predicate:

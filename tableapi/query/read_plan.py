@@ -185,7 +185,8 @@ def refuse_too_many_joins(plan: ReadPlan, query: Query, output_parameter: str) -
     message = f"The paths follow more than {MAX_JOINS} references. Use fewer paths."
     if len(query_joins) > MAX_JOINS:
         raise BadRequest(message, code="invalid_query", field="sysparm_query")
-    if len(query_joins | _reference_paths(tuple(output.key.split(".")) for output in plan.fields)) > MAX_JOINS:
+    output_joins = _reference_paths(output.path.names for output in plan.fields)
+    if len(query_joins | output_joins) > MAX_JOINS:
         raise InvalidParameter(message, field=output_parameter)
 
 

@@ -341,6 +341,16 @@ def test_related_records_count_as_joins(alice: User):
     assert error_of(send(alice, "GET", "/api/now/table/sys_user", sysparm_query=query))[0] == 400
 
 
+def test_names_that_lead_to_another_table_count_as_joins(alice: User):
+    table = make_table("device")
+    make_column(table, "above", "reference", reference_table=table)
+    starts = ["above." * number for number in range(5)]
+    names = [f"{start}{end}" for start in starts for end in ("sys_created_by.user_name", "sys_class_name")]
+    for last, status in ((None, 400), (-2, 200)):
+        response = send(alice, "GET", "/api/now/table/device", sysparm_fields=",".join(names[:last]))
+        assert response.status_code == status
+
+
 def test_too_much_is_refused(alice: User):
     assert error_of(send(alice, "GET", TASKS, sysparm_query="^".join(["priority=1"] * 201)))[0] == 400
     assert error_of(send(alice, "GET", TASKS, sysparm_query="numberIN" + ",".join("x" * 1_001)))[0] == 400
