@@ -1,28 +1,20 @@
-"""Statistics in the dialect, computed by the statistics of the Table API."""
+"""Statistics in the dialect, requested from the statistics of the Table API."""
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from django.utils.datastructures import MultiValueDict
+
 from system.errors import InvalidParameter
 from tableapi.catalogue.definitions import Catalogue
-from tableapi.query.parameters import MAX_RECORDS, DisplayMode, RawParameters, parse_names, parse_text
+from tableapi.query.parameters import MAX_FIELDS, MAX_RECORDS, DisplayMode, RawParameters, parse_names, parse_text
 from tableapi.read.catalogue_retry import on_current_catalogue
 from tableapi.read.context import Caller
-from tableapi.statistics.parameters import (
-    COUNT,
-    MAX_AGGREGATES,
-    MAX_GROUP_KEYS,
-    MAX_HAVING_CONDITIONS,
-    Aggregate,
-    GroupKey,
-    HavingCondition,
-    SortKey,
-    StatisticsRequest,
-    StatisticsShape,
-)
+from tableapi.statistics.parameters import COUNT, MAX_AGGREGATES, parse_statistics
 from tableapi.statistics.pipeline import fetch_statistics
 
 from . import parameters
@@ -39,107 +31,72 @@ HAVING = re.compile(
 
 @on_current_catalogue
 def read_statistics(catalogue: Catalogue, caller: Caller, table_name: str, raw: RawParameters) -> Any:
-    """Return the result: an object, or a list of one for each group."""
+    """Return the result: an object, or a list of one for each group. Unknown columns are left out."""
     context, names = caller.context(catalogue), current_names()
-    table = open_table(context.view, names, table_name)
-    queried_table = QueriedTable(context.view, table, names)
+    queried_table = QueriedTable(context.view, open_table(context.view, names, table_name), names)
     find_path = queried_table.only_path
-    aggregates = _aggregates(raw, find_path)
-    group_names = [name for name in parse_names(raw, "sysparm_group_by", MAX_GROUP_KEYS) if find_path(name)]
-    if not aggregates:
-        return [] if group_names else {"stats": {}}
-    group_keys = tuple(_group_key(find_path(name) or "") for name in group_names)
-    having, having_values = _having(parse_text(raw, "sysparm_having"), find_path)
     mode = parameters.parse_output(raw, names).display_mode
-    shape = StatisticsShape(
-        tuple(dict.fromkeys(aggregates.values())),
-        group_keys,
-        having,
-        tuple(_sort_keys(raw, find_path, group_keys)),
-        MAX_RECORDS,
-        DisplayMode.VALUE if mode == DisplayMode.VALUE else DisplayMode.BOTH,
-    )
-    query = parameters.parse_query(raw, queried_table)
-    groups = fetch_statistics(context, table.name, StatisticsRequest(query, shape, having_values))
-    results = [
-        _group_result(group, aggregates, group_names, group_keys, mode)
-        for group in json.loads(b"[" + (groups or b"") + b"]", parse_float=Decimal)
-    ]
-    return results if group_names else results[0] if results else {"stats": {}}
+    has_count = parameters.is_true(raw, "sysparm_count")
+    group_paths = _paths(raw, "sysparm_group_by", find_path)
+    paths = {function: _paths(raw, f"sysparm_{function}_fields", find_path) for function in FUNCTIONS}
+    if not has_count and not any(paths.values()):
+        return [] if group_paths else {"stats": {}}
+    native = {
+        "sysparm_count": str(has_count).lower(),
+        "sysparm_group_by": ",".join(group_paths.values()),
+        "sysparm_having": "^".join(_having(raw, find_path)),
+        "sysparm_order_by": ",".join(_sort_keys(raw, find_path, group_paths)),
+        "sysparm_limit": str(MAX_RECORDS),
+        "sysparm_display_value": "false" if mode == DisplayMode.VALUE else "all",
+    } | {f"sysparm_{function}_fields": ",".join(paths[function].values()) for function in FUNCTIONS}
+    request = parse_statistics(MultiValueDict({name: [value] for name, value in native.items()}))
+    request = replace(request, query=parameters.parse_query(raw, queried_table))
+    groups = fetch_statistics(context, queried_table.table.name, request)
+    results = []
+    for group in json.loads(b"[" + (groups or b"") + b"]", parse_float=Decimal):
+        stats: dict[str, Any] = {COUNT: str(group[COUNT])} if has_count else {}
+        for function, function_paths in paths.items():
+            if function_paths:
+                stats[function] = {name: _text(group[function][path]) for name, path in function_paths.items()}
+        result: dict[str, Any] = {"stats": stats}
+        if group_paths:
+            result["groupby_fields"] = [
+                {"field": name, **_group_value(group["group"][path], mode)} for name, path in group_paths.items()
+            ]
+        results.append(result)
+    return results if group_paths else results[0] if results else {"stats": {}}
 
 
-def _aggregates(raw: RawParameters, find_path: FindPath) -> dict[tuple[str, str], Aggregate]:
-    """The aggregates by function and requested name. Unknown columns are left out."""
-    aggregates = {("count", ""): Aggregate(COUNT)} if parameters.is_true(raw, "sysparm_count") else {}
-    for function in FUNCTIONS:
-        for name in parse_names(raw, f"sysparm_{function}_fields", MAX_AGGREGATES):
-            if path := find_path(name):
-                aggregates[function, name] = Aggregate(function, tuple(path.split(".")))
-    if len(aggregates) > MAX_AGGREGATES:
-        raise InvalidParameter(f"You can request at most {MAX_AGGREGATES} aggregates.", field="sysparm_sum_fields")
-    return aggregates
+def _paths(raw: RawParameters, parameter: str, find_path: FindPath) -> dict[str, str]:
+    return {name: path for name in parse_names(raw, parameter, MAX_FIELDS) if (path := find_path(name))}
 
 
-def _group_key(path: str) -> GroupKey:
-    return GroupKey(path, tuple(path.split(".")))
-
-
-def _aggregate(function: str, name: str, find_path: FindPath, parameter: str) -> Aggregate:
-    if function.lower() == COUNT:
-        return Aggregate(COUNT)
-    path = find_path(name)
-    if path is None or function.lower() not in FUNCTIONS:
-        raise InvalidParameter(f"Invalid {parameter}: {function}^{name[:80]}", field=parameter)
-    return Aggregate(function.lower(), tuple(path.split(".")))
-
-
-def _having(text: str, find_path: FindPath) -> tuple[tuple[tuple[HavingCondition, ...], ...], tuple[Decimal, ...]]:
-    """Read conditions such as `count^priority^>^3`, joined by commas."""
-    conditions: list[tuple[HavingCondition, ...]] = []
-    values: list[Decimal] = []
-    for part in filter(None, text.split(",")):
+def _having(raw: RawParameters, find_path: FindPath) -> Iterator[str]:
+    """Translate conditions such as `count^priority^>^3`, joined by commas."""
+    for part in filter(None, parse_text(raw, "sysparm_having").split(",")):
         match = HAVING.fullmatch(part.strip())
-        if match is None or len(values) == MAX_HAVING_CONDITIONS:
+        aggregate = _aggregate(match[1], match[2], find_path) if match else None
+        if match is None or aggregate is None:
             raise InvalidParameter(f"Invalid sysparm_having: {part[:80]}", field="sysparm_having")
-        aggregate = _aggregate(match[1], match[2], find_path, "sysparm_having")
-        conditions.append((HavingCondition(aggregate, match[3]),))
-        values.append(Decimal(match[4]))
-    return tuple(conditions), tuple(values)
+        yield f"{aggregate}{match[3]}{match[4]}"
 
 
-def _sort_keys(raw: RawParameters, find_path: FindPath, group_keys: tuple[GroupKey, ...]) -> Iterator[SortKey]:
-    """Read sort keys such as `state`, `AVG^price` or `COUNT^DESC`."""
+def _sort_keys(raw: RawParameters, find_path: FindPath, group_paths: Mapping[str, str]) -> Iterator[str]:
+    """Translate sort keys such as `state`, `AVG^price` or `COUNT^DESC`."""
     for text in parse_names(raw, "sysparm_orderby", MAX_AGGREGATES):
         *parts, direction = text.split("^") if text.upper().endswith(("^DESC", "^ASC")) else (*text.split("^"), "")
-        name = parts[-1] if parts else ""
-        path = find_path(name)
-        key = _group_key(path) if path else None
-        if len(parts) == 1 and key in group_keys:
-            yield SortKey(group_keys.index(key), direction.upper() == "DESC")
-        else:
-            yield SortKey(_aggregate(parts[0], name, find_path, "sysparm_orderby"), direction.upper() == "DESC")
+        path = find_path(parts[-1])
+        is_group = len(parts) == 1 and path in group_paths.values()
+        key = path if is_group else _aggregate(parts[0], parts[-1], find_path)
+        if key is None:
+            raise InvalidParameter(f"Invalid sysparm_orderby: {text[:80]}", field="sysparm_orderby")
+        yield f"-{key}" if direction.upper() == "DESC" else key
 
 
-def _group_result(
-    group: dict[str, Any],
-    aggregates: dict[tuple[str, str], Aggregate],
-    group_names: list[str],
-    group_keys: tuple[GroupKey, ...],
-    mode: DisplayMode,
-) -> dict[str, Any]:
-    stats: dict[str, Any] = {}
-    for (function, name), aggregate in aggregates.items():
-        if function == COUNT:
-            stats[COUNT] = str(group[COUNT])
-        else:
-            stats.setdefault(function, {})[name] = _text(group[function][".".join(aggregate.path)])
-    result: dict[str, Any] = {"stats": stats}
-    if group_names:
-        values = [group["group"][key.text] for key in group_keys]
-        result["groupby_fields"] = [
-            {"field": name, **_group_value(value, mode)} for name, value in zip(group_names, values, strict=True)
-        ]
-    return result
+def _aggregate(function: str, name: str, find_path: FindPath) -> str | None:
+    """The aggregate as the Table API writes it; None if it is invalid."""
+    function, path = function.lower(), find_path(name)
+    return COUNT if function == COUNT else f"{function}({path})" if path and function in FUNCTIONS else None
 
 
 def _group_value(value: Any, mode: DisplayMode) -> dict[str, str]:

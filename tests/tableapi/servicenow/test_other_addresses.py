@@ -12,6 +12,7 @@ from django.test import Client
 from accounts.models import User
 from tableapi.servicenow import attachments
 from tests.accounts.callers import basic_auth
+from tests.tableapi.designs import make_column, make_table
 from tests.tableapi.servicenow.test_tables import NO_RECORD, error_of, make_task, send
 
 pytestmark = pytest.mark.django_db
@@ -49,6 +50,29 @@ def test_statistics_of_groups(alice: User, tasks: list[Any]):
     assert group["groupby_fields"] == [{"field": "state", "value": "1", "display_value": "New"}]
     (group,) = statistics(alice, count="true", group_by="state", having="count^state^>^1", display_value="true")
     assert group["groupby_fields"] == [{"field": "state", "value": "New"}]
+
+
+def test_statistics_of_numbers(alice: User):
+    table = make_table("device")
+    make_column(table, "colour")
+    make_column(table, "price", "integer")
+    for colour, price in (("red", "1"), ("red", "2"), ("blue", "10"), ("green", "0")):
+        body = {"colour": colour, "price": price}
+        assert send(alice, "POST", "/api/now/table/device", body).status_code == 201
+
+    def sums(**parameters: str) -> list[tuple[str, str]]:
+        sent = {"sum_fields": "price", "group_by": "colour", "having": "SUM^price^>^0", **parameters}
+        response = send(alice, "GET", "/api/now/stats/device", **{f"sysparm_{name}": sent[name] for name in sent})
+        assert response.status_code == 200, response.content
+        groups = response.json()["result"]
+        return [(group["groupby_fields"][0]["value"], group["stats"]["sum"]["price"]) for group in groups]
+
+    assert sums(orderby="SUM^price^DESC") == [("blue", "10"), ("red", "3")]
+    assert sums(orderby="sum^price") == [("red", "3"), ("blue", "10")]
+    assert sums(orderby="colour^DESC", having="sum^price^>^0,count^price^<^2") == [("blue", "10")]
+    response = send(alice, "GET", "/api/now/stats/device", sysparm_avg_fields="price", sysparm_max_fields="price")
+    stats = response.json()["result"]["stats"]
+    assert float(stats["avg"]["price"]) == 3.25 and stats["max"] == {"price": "10"}
 
 
 @pytest.mark.parametrize("parameters", [{"having": "count>1"}, {"having": "sum^nothing^>^1"}, {"orderby": "nothing"}])
