@@ -43,11 +43,11 @@ def entry_handler(action: Callable[..., Mapping[str, Any]], status: int = 200, *
     return respond
 
 
-def receive_file(request: Request, limit: int) -> AbstractContextManager[uploads.Upload]:
+def receive_file(request: Request, limit: int, **options: Any) -> AbstractContextManager[uploads.Upload]:
     """The file of a form, or the body."""
     http_request = django_request(request)
     if http_request.content_type == "multipart/form-data":
-        return uploads.receive_upload(http_request, limit)
+        return uploads.receive_upload(http_request, limit, **options)
     return uploads.receive_file(http_request, parse_text(request.query_params, FILE_NAME_PARAMETER), limit)
 
 

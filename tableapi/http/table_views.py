@@ -130,14 +130,14 @@ def _item_json(outcome: RecordOutcome) -> bytes:
     return responses.entry_json(item)
 
 
-def caller_of(request: Request) -> Caller:
+def caller_of(request: Request, api_path: str = responses.API_PATH) -> Caller:
     http_request: Any = django_request(request)
     batch_caller: Caller | None = getattr(http_request, "caller", None)  # set for requests in a batch
     if batch_caller is not None:
         return batch_caller
     user: Any = request.user
     # Escaped for use inside a JSON string.
-    return Caller.of(user, json.dumps(own_origin(http_request) + responses.API_PATH)[1:-1])
+    return Caller.of(user, json.dumps(own_origin(http_request) + api_path)[1:-1])
 
 
 def parse_change(request: Request) -> WriteInput:

@@ -17,6 +17,7 @@ from tableapi.attached.attachments import attachment_entry
 from tableapi.attached.records import open_record, root_key
 from tableapi.catalogue.definitions import Catalogue, Table
 from tableapi.changes.logged_values import table_of
+from tableapi.http.entry_views import receive_file
 from tableapi.http.responses import content_response
 from tableapi.models import Attachment
 from tableapi.query.parameters import MAX_RECORDS, RawParameters, parse_text
@@ -54,12 +55,7 @@ class UploadView(ServiceNowView):
 
     def post(self, request: Request) -> HttpResponse:
         http_request = django_request(request)
-        if http_request.content_type == "multipart/form-data":
-            upload_file = uploads.receive_upload(http_request, settings.ATTACHMENT_LIMIT, file_fields=FILE_FIELDS)
-        else:
-            file_name = parse_text(request.query_params, "file_name")
-            upload_file = uploads.receive_file(http_request, file_name, settings.ATTACHMENT_LIMIT)
-        with upload_file as upload:
+        with receive_file(request, settings.ATTACHMENT_LIMIT, file_fields=FILE_FIELDS) as upload:
             fields = {name: values[-1] for name, values in upload.fields.items()}
             table_name, sys_id = (
                 fields.get(name) or parse_text(request.query_params, name) for name in (TABLE_NAME, TABLE_ID)

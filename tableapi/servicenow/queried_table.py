@@ -37,15 +37,19 @@ class QueriedTable:
         found = ((path, resolve_path(self.view, self.table, path)) for path in self.paths(name))
         return [OrderBy(path, is_descending) for path, end in found if end and end.column.column_type.is_sortable]
 
-    def condition(self, text: str) -> Condition | None:
-        """The native condition; None if it is invalid."""
+    def query(self, text: str) -> Query | None:
+        """The native query; None if it is invalid."""
         try:
             query = parse(text)
-            (condition,) = query.conditions()
             check_query(self.view, self.table, query)
-        except (ValueError, ServiceError):
+        except (QueryError, ServiceError):
             return None
-        return condition
+        return query
+
+    def condition(self, text: str) -> Condition | None:
+        query = self.query(text)
+        conditions = tuple(query.conditions()) if query else ()
+        return conditions[0] if len(conditions) == 1 else None
 
     def related(self, name: str) -> Optional["QueriedTable"]:
         """Another table that the caller can read, named as clients name it."""

@@ -158,21 +158,18 @@ def _joined_condition(paths: list[str], spelling: str, value: str, table: Querie
     operator = SPELLINGS.get(spelling, spelling)
     operator = ALIASES.get(operator, operator)
     words = value.split(" ")
-    texts: list[list[list[str]]]
     if operator == "=" and len(words) <= MAX_NAME_WORDS:
         halves = [(" ".join(words[:number]), " ".join(words[number:])) for number in range(len(words) + 1)]
-        texts = [[[f"{path}={braces(half)}"] for path, half in zip(paths, pair, strict=True)] for pair in halves]
+        pairs = [zip(paths, pair, strict=True) for pair in halves]
+        text = "^NQ".join("^".join(f"{path}={braces(half)}" for path, half in pair) for pair in pairs)
     elif operator in ("LIKE", "STARTSWITH", "ENDSWITH"):
-        texts = [[[f"{path}{operator}{braces(value)}" for path in paths]]]
+        text = "^OR".join(f"{path}{operator}{braces(value)}" for path in paths)
     elif operator in ("ISEMPTY", "ISNOTEMPTY"):
-        conditions = [f"{path}{operator}" for path in paths]
-        texts = [[[condition] for condition in conditions]] if operator == "ISEMPTY" else [[conditions]]
+        text = ("^" if operator == "ISEMPTY" else "^OR").join(f"{path}{operator}" for path in paths)
     else:
         return None
-    groups = [[[table.condition(text) for text in term] for term in group] for group in texts]
-    if any(condition is None for group in groups for term in group for condition in term):
-        return None
-    return SubQuery(tuple(Group(tuple(Term(tuple(filter(None, term))) for term in group)) for group in groups))
+    query = table.query(text)
+    return SubQuery(query.groups) if query else None
 
 
 def _native_condition(path: str, spelling: str, value: str, table: QueriedTable) -> str | None:

@@ -11,10 +11,11 @@ from rest_framework.request import Request
 from system import properties
 from system.errors import NotFound
 from system.http import django_request
-from system.http.error_responses import own_origin, own_url
+from system.http.error_responses import own_url
 from system.http.json_view import JsonView
 from system.property_definitions import SERVICENOW_ENABLED
 from system.strict_json import InvalidJson
+from tableapi.http import table_views
 from tableapi.http.responses import set_ignored_fields
 from tableapi.http.table_views import json_body, version_check
 from tableapi.read.context import Caller
@@ -76,13 +77,7 @@ class StatisticsView(ServiceNowView):
 
 
 def caller_of(request: Request) -> Caller:
-    http_request: Any = django_request(request)
-    batch_caller: Caller | None = getattr(http_request, "caller", None)
-    if batch_caller is not None:
-        return batch_caller
-    user: Any = request.user
-    # Escaped for use inside a JSON string.
-    return Caller.of(user, json.dumps(own_origin(http_request) + TABLE_PATH)[1:-1])
+    return table_views.caller_of(request, TABLE_PATH)
 
 
 def _write(request: Request, table: str, sys_id: str = "") -> tuple[WriteResult, list[str]]:

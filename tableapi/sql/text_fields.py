@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from tableapi.query.expressions import ResolvedPath
 from tableapi.query.names import Names
 from tableapi.query.parameters import DisplayMode
 from tableapi.query.read_plan import OutputField
@@ -22,19 +21,15 @@ def member_sql(
         return f"{literal(prefix)} || {_plain_json(style, MASK, lambda: MASK)}"
     column = output.path.column
     value = guarded_value(builder, output.path.guard, alias, stored_sql(style, column, alias))
-    texts = [value, *(_sibling_sql(builder, path, alias) for path in output.joined_paths)]
-    if len(texts) > 1:
-        parts = [f"nullif({text}, '')" for text in texts]
+    texts = [guarded_value(builder, path.guard, alias, alias.column(path.column)) for path in output.joined_paths]
+    if texts:
+        parts = [f"nullif({text}, '')" for text in (value, *texts)]
         text = f"concat_ws(' ', {', '.join(parts)})"
         return f"{literal(prefix)} || {_plain_json(style, text, lambda: text)}"
     if column.column_type.has_target:
         return f"{literal(prefix)} || {_reference_json(builder, style, names, output, value)}"
     json = _plain_json(style, value_sql(column, value), lambda: display_value_sql(column, value))
     return f"{literal(prefix)} || {json}"
-
-
-def _sibling_sql(builder: StatementBuilder, path: ResolvedPath, alias: TableAlias) -> str:
-    return guarded_value(builder, path.guard, alias, alias.column(path.column))
 
 
 def _text(sql: str) -> str:
@@ -73,9 +68,8 @@ def _reference_json(
         members += ["'link'", f"{url} || {literal(f'{foreign_table}/')} || {ids}"]
     if len(members) == 2:
         return f"to_json({members[1]})::text"
-    if style.mode == DisplayMode.BOTH:
-        return f"json_build_object({', '.join(members)})::text"
-    return f"CASE WHEN {ids} <> '' THEN json_build_object({', '.join(members)})::text ELSE '\"\"' END"
+    empty = '{"display_value":"","value":""}' if style.mode == DisplayMode.BOTH else '""'
+    return f"CASE WHEN {ids} <> '' THEN json_build_object({', '.join(members)})::text ELSE {literal(empty)} END"
 
 
 def _target_display_values(builder: StatementBuilder, output: OutputField, value: str) -> str:

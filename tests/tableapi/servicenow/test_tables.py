@@ -79,6 +79,7 @@ def test_display_values_and_links(alice: User):
     assert record == {"state": "New", "assigned_user": {"display_value": "alice", "link": link}, "closed_by": ""}
     (record,) = read(alice, fields="state,assigned_user,closed_by", display_value="all")
     assert record["state"] == {"display_value": "New", "value": "1"}
+    assert record["closed_by"] == {"display_value": "", "value": ""}
     assert record["assigned_user"] == {"display_value": "alice", "value": alice.pk, "link": link}
     (record,) = read(alice, fields="assigned_user", exclude_reference_link="true")
     assert record == {"assigned_user": alice.pk}
