@@ -1,6 +1,6 @@
 """ServiceNow's names of tables and columns. Pure.
 
-A designed table with a name of ServiceNow is meant itself, and so is a column of a designed table.
+Designed tables that the caller can see, and their columns, take precedence over the names of ServiceNow.
 """
 
 from collections.abc import Mapping, Sequence

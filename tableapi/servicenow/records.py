@@ -8,9 +8,8 @@ from typing import Any
 from uuid import uuid4
 
 from system import properties
-from system.errors import NotFound
 from system.property_definitions import SERVICENOW_LONG_IDS, SERVICENOW_TABLES
-from tableapi.access.caller_view import CallerView, record_not_found
+from tableapi.access.caller_view import CallerView
 from tableapi.catalogue.definitions import CREATE, WRITE, Catalogue, Column, Table
 from tableapi.query.expressions import NEVER
 from tableapi.query.parameters import ListRequest, OutputOptions, RawParameters
@@ -84,7 +83,7 @@ def write_record(
         return _create(replace(change, body=values), body.get("sys_id"))
 
     change = WriteInput({}, output, uses_display_values, is_current)
-    return _write(caller, table_name, names, change, run), ignored
+    return write(caller, _native_name(caller, names, table_name), change, run), ignored
 
 
 def _create(change: WriteRequest, sent_id: Any) -> WriteResult:
@@ -108,17 +107,8 @@ def delete_record(
 ) -> None:
     names = current_names()
     change = WriteInput({}, OutputOptions(names=names), is_current=is_current)
-    _write(caller, table_name, names, change, partial(delete.delete, sys_id=sys_id.lower()))
-
-
-def _write(
-    caller: Caller, table_name: str, names: ServiceNowNames, change: WriteInput, run: Callable[[WriteRequest], Any]
-) -> Any:
     native_name = _native_name(caller, names, table_name)
-    try:
-        return write(caller, native_name, change, run)
-    except NotFound as error:
-        raise InvalidTable(table_name) if error.code == InvalidTable.code else record_not_found() from None
+    write(caller, native_name, change, partial(delete.delete, sys_id=sys_id.lower()))
 
 
 @on_current_catalogue

@@ -239,6 +239,8 @@ def test_an_empty_body_creates_an_empty_record(alice: User):
 def test_errors_have_the_form_of_the_platform(alice: User, bob: User):
     assert error_of(send(None, "GET", TASKS)) == (401, "User Not Authenticated")
     assert error_of(send(alice, "GET", "/api/now/table/nope")) == (400, "Invalid table nope")
+    for method, path in (("POST", "nope"), ("PATCH", "nope/1"), ("DELETE", "nope/1")):
+        assert error_of(send(alice, method, f"/api/now/table/{path}", {})) == (400, "Invalid table nope")
     assert error_of(send(alice, "GET", TASKS, sysparm_limit="x")) == (400, "Invalid sysparm_limit: x")
     assert error_of(send(alice, "POST", TASKS, [1]))[0] == 400
     assert error_of(send(alice, "POST", "/api/now/table/task/1", {}))[0] == 405
