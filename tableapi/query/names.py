@@ -15,5 +15,8 @@ class Names(Protocol):
     def keys(self, table: Table, path: str) -> Sequence[str]:
         """The dialect's names of a path of this service."""
 
+    def is_masked(self, table: Table, key: str) -> bool:
+        """Whether the value of a name is hidden, but the name shown."""
+
     def paths(self, catalogue: Catalogue, table: Table, key: str) -> Sequence[tuple[str, ...]]:
         """The paths of this service for a name of the dialect. If there are several, their values are joined."""

@@ -1,6 +1,6 @@
 """Plans a read: resolves names to columns with the caller's guards. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from system.encoded_query import (
@@ -149,14 +149,9 @@ def _named_fields(
         if visible:
             path, *joined = visible
             outputs.append(OutputField(key, path, display_path(scope, path.column), tuple(joined)))
-        elif _is_secret(table, paths) and (sys_id := resolve_path(scope, table, ("sys_id",))):
+        elif names.is_masked(table, key) and (sys_id := resolve_path(scope, table, ("sys_id",))):
             outputs.append(OutputField(key, sys_id, is_masked=True))
     return tuple(outputs)
-
-
-def _is_secret(table: Table, paths: Sequence[tuple[str, ...]]) -> bool:
-    column = table.columns.get(".".join(paths[0])) if len(paths) == 1 else None
-    return column is not None and not column.is_readable
 
 
 def no_fields_error() -> BadRequest:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from tableapi.catalogue.definitions import Catalogue, Table
+from tableapi.catalogue.definitions import USER_TABLE, Catalogue, Table
 from tableapi.query.path_resolver import ReadScope
 
 # Names that ServiceNow has for tables of this service; administrators can add others.
@@ -61,6 +61,9 @@ class ServiceNowNames:
         own_name = next((foreign for foreign, own in columns.items() if own == name), name)
         joined_names = [foreign for foreign, own in columns.items() if own.startswith(f"{path} ")]
         return [*joined_names, ".".join((own_name, *rest))]
+
+    def is_masked(self, table: Table, key: str) -> bool:
+        return key == "user_password" and table.is_system and table.name == USER_TABLE
 
     def paths(self, catalogue: Catalogue, table: Table, key: str) -> Sequence[tuple[str, ...]]:
         *names, last = key.split(".")

@@ -19,7 +19,7 @@ from tableapi.read.context import Caller
 from tableapi.read.list_page import ListResult
 from tableapi.read.pipeline import RecordResult
 from tableapi.write import create, delete, update
-from tableapi.write.current_record import may_import_ids
+from tableapi.write.current_record import ColumnsDenied, may_import_ids
 from tableapi.write.write_request import WriteInput, WriteRequest, WriteResult, write
 
 from . import parameters
@@ -74,16 +74,25 @@ def write_record(
     is_current: Callable[[int | None], bool] | None = None,
 ) -> tuple[WriteResult, list[str]]:
     """Create a record, or change the one with this id. Returns the result and the names of the ignored columns."""
-    names, ignored = current_names(), list[str]()
+    names, ignored, denied = current_names(), list[str](), set[str]()
 
     def run(change: WriteRequest) -> WriteResult:
-        values = _values_to_write(change, body, names, ignored, is_new=not sys_id)
+        values = _values_to_write(change, body, names, ignored, denied, is_new=not sys_id)
         if sys_id:
             return update.update(replace(change, body=values), sys_id=sys_id.lower(), replaces=False)
         return _create(replace(change, body=values), body.get("sys_id"))
 
-    change = WriteInput({}, output, uses_display_values, is_current)
-    return write(caller, _native_name(caller, names, table_name), change, run), ignored
+    change, native_name = (
+        WriteInput({}, output, uses_display_values, is_current),
+        _native_name(caller, names, table_name),
+    )
+    while True:
+        try:
+            return write(caller, native_name, change, run), ignored
+        except ColumnsDenied as error:  # by a rule whose condition this record does not meet
+            if error.columns <= denied:
+                raise
+            denied |= error.columns
 
 
 def _create(change: WriteRequest, sent_id: Any) -> WriteResult:
@@ -117,7 +126,13 @@ def _native_name(catalogue: Catalogue, caller: Caller, names: ServiceNowNames, t
 
 
 def _values_to_write(
-    change: WriteRequest, body: Mapping[str, Any], names: ServiceNowNames, ignored: list[str], *, is_new: bool
+    change: WriteRequest,
+    body: Mapping[str, Any],
+    names: ServiceNowNames,
+    ignored: list[str],
+    denied: set[str],
+    *,
+    is_new: bool,
 ) -> dict[str, Any]:
     """Return the values that the caller may write; others are ignored, as ServiceNow does."""
     view, table = change.context.view, change.table
@@ -130,7 +145,7 @@ def _values_to_write(
         column = view.permissions.visible_column(table, path)
         if column is None or table.is_server_managed(column):
             continue
-        if view.permissions.column_decision(operation, table, column) == NEVER:
+        if column.name in denied or view.permissions.column_decision(operation, table, column) == NEVER:
             ignored.append(key)
         else:
             values[path] = _plain_value(column, value)

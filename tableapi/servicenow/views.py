@@ -26,6 +26,8 @@ from . import records, statistics
 from .parameters import is_true, parse_output
 
 TABLE_PATH = "/api/now/table/"
+# The header `Link` repeats a longer URL only for the next page.
+MAX_LINKED_URL = 800
 
 
 class ServiceNowView(JsonView):
@@ -126,8 +128,8 @@ def page_links(request: Request, offset: int, limit: int, total: int | None) -> 
             offsets["next"] = offset + limit
         offsets["last"] = (total - 1) // limit * limit if total else 0
     parameters = [(name, value) for name, value in request.query_params.items() if name != "sysparm_offset"]
-    url = own_url(django_request(request), request.path)
-    return ",".join(
-        f'<{url}?{urlencode([*parameters, ("sysparm_offset", str(start))])}>;rel="{name}"'
-        for name, start in offsets.items()
-    )
+    url = f"{own_url(django_request(request), request.path)}?{urlencode(parameters)}"
+    if len(url) > MAX_LINKED_URL:  # proxies limit the headers of a response
+        offsets = {name: start for name, start in offsets.items() if name == "next"}
+    separator = "&" if parameters else ""
+    return ",".join(f'<{url}{separator}sysparm_offset={start}>;rel="{name}"' for name, start in offsets.items())

@@ -130,10 +130,14 @@ def create_denied_error(context: ReadContext, table: Table) -> AccessDenied | No
     return NotFound("There is no such table.", code="table_not_found")
 
 
+class ColumnsDenied(AccessDenied):
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(f"You are not allowed to write {', '.join(names)}.", field=names[0])
+        self.columns = frozenset(names)
+
+
 def write_denied_error(names: list[str]) -> AccessDenied:
-    if not names:
-        return AccessDenied("You are not allowed to change this record in this way.")
-    return AccessDenied(f"You are not allowed to write {', '.join(names)}.", field=names[0])
+    return ColumnsDenied(names) if names else AccessDenied("You are not allowed to change this record in this way.")
 
 
 def read_only_error(column: Column) -> BadRequest:
