@@ -22,7 +22,7 @@ from tableapi.http.responses import content_response
 from tableapi.models import Attachment
 from tableapi.query.parameters import MAX_RECORDS, RawParameters, parse_text
 from tableapi.read.catalogue_retry import on_current_catalogue
-from tableapi.read.context import Caller, ReadContext
+from tableapi.read.context import Caller
 from tableapi.read.pipeline import fetch_records, minimal_output
 
 from . import parameters
@@ -33,6 +33,7 @@ TABLE_NAME, TABLE_ID = "table_name", "table_sys_id"
 # The columns of attachments that conditions can name.
 CONDITION_COLUMNS = {TABLE_ID: "record_id", "sys_id": "pk", "file_name": "file_name", "content_type": "content_type"}
 FILE_FIELDS = ("uploadFile", uploads.FILE_FIELD)
+ROWS_PER_STATEMENT = 1_000
 
 
 class AttachmentsView(ServiceNowView):
@@ -113,25 +114,28 @@ def create(
 
 @on_current_catalogue
 def read_entries(catalogue: Catalogue, caller: Caller, raw: RawParameters, origin: str) -> list[dict[str, str]]:
-    """Return the first attachments that meet the conditions, without those of records that the caller cannot read."""
+    """Return the first attachments that meet the conditions, of records that the caller can read."""
     context, names, conditions = caller.context(catalogue), current_names(), _conditions(raw)
-    table: Table | None = None
-    rows = Attachment.objects.filter(deletion_id=None).order_by("pk")
-    if table_name := conditions.get(TABLE_NAME):
-        table = names.find_table(context.view, table_name)
-        if table is None:
-            return []
-        rows = rows.filter(table_key=root_key(catalogue, table))
+    table_name = conditions.get(TABLE_NAME)
+    named_table = names.find_table(context.view, table_name) if table_name else None
+    tables = [named_table] if table_name else [table for table in catalogue.tables.values() if len(table.lineage) == 1]
+    tables_by_key = {root_key(catalogue, table): table for table in tables if table and context.view.can_read(table)}
+    rows = Attachment.objects.filter(deletion_id=None, table_key__in=tables_by_key).order_by("pk")
     for name, column in CONDITION_COLUMNS.items():
         if name in conditions:
             rows = rows.filter(**{column: conditions[name]})
-    first_rows = list(rows[:MAX_RECORDS])
-    readable = _readable_records(context, first_rows, table)
-    return [
-        _entry(row, table_name or names.table(readable[key].name), origin)
-        for row in first_rows
-        if (key := (row.table_key, row.record_id)) in readable
-    ]
+    entries: list[dict[str, str]] = []
+    last_id = ""
+    # Hidden attachments do not count, so that they do not shorten the list.
+    while len(entries) < MAX_RECORDS and (chunk := list(rows.filter(pk__gt=last_id)[:ROWS_PER_STATEMENT])):
+        last_id = chunk[-1].pk
+        for key, table in tables_by_key.items():
+            if ids := {row.record_id for row in chunk if row.table_key == key}:
+                readable = fetch_records(context, table, ids, minimal_output(context, table))
+                chunk = [row for row in chunk if row.table_key != key or row.record_id in readable]
+        shown_names = {key: table_name or names.table(table.name) for key, table in tables_by_key.items()}
+        entries += [_entry(row, shown_names[row.table_key], origin) for row in chunk]
+    return entries[:MAX_RECORDS]
 
 
 def _conditions(raw: RawParameters) -> dict[str, str]:
@@ -139,22 +143,6 @@ def _conditions(raw: RawParameters) -> dict[str, str]:
     parts = parse_text(raw, "sysparm_query").split("^")
     conditions = dict(part.partition("=")[::2] for part in parts)
     return conditions | {name: parse_text(raw, name) for name in (TABLE_NAME, *CONDITION_COLUMNS) if name in raw}
-
-
-def _readable_records(
-    context: ReadContext, rows: list[Attachment], named_table: Table | None
-) -> dict[tuple[str, str], Table]:
-    """The records of the attachments that the caller can read, by the columns that refer to them."""
-    ids_by_key: dict[str, list[str]] = {}
-    for row in rows:
-        ids_by_key.setdefault(row.table_key, []).append(row.record_id)
-    readable: dict[tuple[str, str], Table] = {}
-    for key, ids in ids_by_key.items():
-        table = named_table or table_of(context.view.catalogue, key)
-        if table is not None and context.view.can_read(table):
-            found = fetch_records(context, table, ids, minimal_output(context, table))
-            readable |= {(key, sys_id): table for sys_id in found}
-    return readable
 
 
 def _entry(row: Attachment, table_name: str, origin: str) -> dict[str, str]:

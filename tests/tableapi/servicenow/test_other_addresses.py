@@ -10,6 +10,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from accounts.models import User
+from tableapi.design import saving
+from tableapi.models import Rule, Table
 from tableapi.servicenow import attachments
 from tests.accounts.callers import basic_auth
 from tests.tableapi.designs import make_column, make_table
@@ -126,6 +128,19 @@ def test_lists_of_attachments_end(alice: User, tasks: list[Any], monkeypatch: py
     listed = send(alice, "GET", FILES)
     assert [entry["table_sys_id"] for entry in listed.json()["result"]] == [task["sys_id"] for task in tasks[:2]]
     assert listed["X-Total-Count"] == "2"
+
+
+def test_hidden_attachments_do_not_shorten_lists(alice: User, bob: User, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(attachments, "MAX_RECORDS", 2)
+    monkeypatch.setattr(attachments, "ROWS_PER_STATEMENT", 1)
+    task_table = Table.objects.get(name="task")
+    saving.save_rule(Rule(operation="read", table=task_table, roles=[], condition="priority=1"))
+    tasks = [make_task(alice, priority=priority) for priority in ("2", "2", "2", "1", "1")]
+    for task in tasks:
+        assert upload(alice, b"x", table_name="task", table_sys_id=task["sys_id"], file_name="a").status_code == 201
+    for parameters in ({}, {"sysparm_query": "table_name=task"}):
+        listed = send(bob, "GET", FILES, **parameters).json()["result"]
+        assert [entry["table_sys_id"] for entry in listed] == [task["sys_id"] for task in tasks[3:]]
 
 
 def test_attachments_need_a_record(alice: User):
