@@ -46,9 +46,7 @@ def respond_once_to_key(
     if not 0 < len(key) <= MAX_KEY_LENGTH or not key.isprintable():
         message = f"An Idempotency-Key must consist of 1 to {MAX_KEY_LENGTH} printable characters."
         raise InvalidParameter(message, field="Idempotency-Key")
-    # The path is hashed, because a long one does not fit in the index.
-    path_hash = hashlib.sha256(path.encode()).hexdigest()
-    identity: dict[str, Any] = {"caller": str(user.pk), "method": method, "path": path_hash, "key": key}
+    identity = _identity(key, user, method, path)
     request_hash = _request_hash(user, *content)
     with transaction.atomic():
         _lock_key(identity)
@@ -63,6 +61,12 @@ def respond_once_to_key(
         if response.status_code < 500 and response.status_code not in TRANSIENT_STATUSES:
             _store_response(identity, request_hash, response)
         return response
+
+
+def _identity(key: str, user: Any, method: str, path: str) -> dict[str, Any]:
+    # The path is hashed, because a long one does not fit in the index.
+    path_hash = hashlib.sha256(path.encode()).hexdigest()
+    return {"caller": str(user.pk), "method": method, "path": path_hash, "key": key}
 
 
 def _request_hash(user: Any, body: bytes, options: tuple[str, ...]) -> str:

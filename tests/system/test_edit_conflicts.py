@@ -14,6 +14,7 @@ from accounts.models import AccessKey, Company, Group, Role, User, UserRole
 from system.admin_site.edit_conflicts import EditConflictMixin
 from system.models import Property
 from system.records.record import Record
+from tableapi.models import Table, Webhook
 
 pytestmark = pytest.mark.django_db
 
@@ -50,6 +51,20 @@ def make_key() -> AccessKey:
     return AccessKey.objects.get()
 
 
+def make_webhook() -> Webhook:
+    webhook = Webhook(
+        name="Tasks",
+        url="https://receiver.example.com/",
+        table=Table.objects.get(name="task"),
+        user=User.objects.get(login="alice"),
+        operations=Webhook.Operation.values,
+        columns=["number"],
+    )
+    webhook.generate_secret()
+    webhook.save()
+    return webhook
+
+
 # By page: a record, the change in the first window, and the change in the second; "" clears a checkbox.
 PAGES: dict[str, tuple[Callable[[], Record], dict[str, str], dict[str, str]]] = {
     "user": (lambda: User.objects.get(login="bob"), {"active": ""}, {"phone": "12"}),
@@ -57,6 +72,7 @@ PAGES: dict[str, tuple[Callable[[], Record], dict[str, str], dict[str, str]]] = 
     "role": (lambda: Role.objects.create(name="clerk"), {"description": "Writes"}, {"name": "writer"}),
     "company": (lambda: Company.objects.create(name="Acme"), {"name": "Acme Inc"}, {"name": "Acme Ltd"}),
     "accesskey": (make_key, {"name": "Old"}, {"name": "New"}),
+    "webhook": (make_webhook, {"name": "Old"}, {"name": "New"}),
     "property": (lambda: Property.objects.get(name="svc.welcome_page.url"), {"value": "/account/"}, {"value": "/"}),
 }
 

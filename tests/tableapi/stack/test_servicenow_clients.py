@@ -79,7 +79,7 @@ def service(
     (user,) = admin.send("POST", "user", {"login": LOGIN, "password": PASSWORD, "first_name": "Zoe"}).records
     (role,) = admin.send("GET", "sys_role?sysparm_query=name=admin").records
     assert admin.send("POST", "sys_user_role", {"user": user["sys_id"], "role": role["sys_id"]}).status == 201
-    table = admin.create_table("device")
+    table = admin.create_table("gadget")
     (users,) = admin.send("GET", "sys_db_table?sysparm_query=name=user").records
     for name, type_, more in (
         ("price", "integer", {}), ("bought", "datetime", {}), ("in_use", "boolean", {}), ("twin", "string", {}),
@@ -107,7 +107,7 @@ DEVICES = (
 def devices(service: Service, admin: ApiCaller) -> None:
     for device in DEVICES:
         owner = {"owner": service.user_id} if device["name"] == "Anvil" else {}
-        assert admin.send("POST", "device", device | owner).status == 201
+        assert admin.send("POST", "gadget", device | owner).status == 201
 
 
 def names(records: Any) -> set[str]:
@@ -119,22 +119,22 @@ def names(records: Any) -> set[str]:
 
 def test_pysnc_creates_reads_changes_and_deletes(service: Service):
     client = service.pysnc()
-    record = client.GlideRecord("device")
+    record = client.GlideRecord("gadget")
     record.initialize()
     record.name, record.price, record.owner = "Saw", 7, service.user_id
     sys_id = record.insert()
     assert sys_id and record.get_value("price") == "7" and record.owner.get_display_value() == LOGIN
 
-    found = client.GlideRecord("device")
+    found = client.GlideRecord("gadget")
     assert found.get(sys_id) and found.name == "Saw"
     found.price = 8
     assert found.update() and found.price == "8"
-    assert client.GlideRecord("device").get("price", "8")
-    assert found.delete() and not client.GlideRecord("device").get(sys_id)
+    assert client.GlideRecord("gadget").get("price", "8")
+    assert found.delete() and not client.GlideRecord("gadget").get(sys_id)
 
 
 def test_pysnc_keeps_ids_of_its_own(service: Service):
-    record = service.pysnc().GlideRecord("device")
+    record = service.pysnc().GlideRecord("gadget")
     record.initialize()
     record.set_new_guid_value("0123456789ABCDEF0123456789abcdef")
     record.name = "Own"
@@ -158,11 +158,11 @@ def test_pysnc_keeps_ids_of_its_own(service: Service):
         (("bought", "RELATIVELT", "@year@ago@1"), "ABC"),
         (("owner", "DYNAMIC", "90d1921e5f510100a9ad2572f2b477fe"), "A"),
         (("owner.user_name", LOGIN), "A"), (("owner.name", "Zoe"), "A"), (("name", "EMPTYSTRING", "x"), ""),
-        (("sys_id", "INSTANCEOF", "device"), "ABCD"), (("name", "VALCHANGES", "x"), ""),
+        (("sys_id", "INSTANCEOF", "gadget"), "ABCD"), (("name", "VALCHANGES", "x"), ""),
     ],
 )  # fmt: skip
 def test_pysnc_operators(service: Service, devices: None, condition: tuple[str, ...], expected: str):
-    record = service.pysnc().GlideRecord("device")
+    record = service.pysnc().GlideRecord("gadget")
     record.add_query("name", "IN", "Anvil,Bolt,Cog^^wheel,Drill")
     record.add_query(*condition)
     record.query()
@@ -173,7 +173,7 @@ def test_pysnc_operators(service: Service, devices: None, condition: tuple[str, 
 def test_pysnc_other_queries(service: Service, devices: None):
     client = service.pysnc()
 
-    def found(prepare: Any, table: str = "device") -> list[str]:
+    def found(prepare: Any, table: str = "gadget") -> list[str]:
         record = client.GlideRecord(table)
         prepare(record)
         record.query()
@@ -185,15 +185,15 @@ def test_pysnc_other_queries(service: Service, devices: None):
         "Bolt", "Anvil",
     ]  # fmt: skip
     assert found(lambda r: r.add_encoded_query("name=Anvil^NQname=Bolt^ORDERBYname")) == ["Anvil", "Bolt"]
-    assert found(lambda r: r.add_join_query("device", "sys_id", "owner").add_query("price", "10"), "sys_user") == [
+    assert found(lambda r: r.add_join_query("gadget", "sys_id", "owner").add_query("price", "10"), "sys_user") == [
         "Zoe"
     ]
-    assert found(lambda r: r.add_rl_query("device", "owner", ">=1").add_query("price", "99"), "sys_user") == []
-    assert found(lambda r: r.add_rl_query("device", "owner", ">=1", True), "sys_user") == ["Zoe"]
+    assert found(lambda r: r.add_rl_query("gadget", "owner", ">=1").add_query("price", "99"), "sys_user") == []
+    assert found(lambda r: r.add_rl_query("gadget", "owner", ">=1", True), "sys_user") == ["Zoe"]
 
 
 def test_pysnc_display_values_and_paths(service: Service, devices: None):
-    record = service.pysnc().GlideRecord("device")
+    record = service.pysnc().GlideRecord("gadget")
     record.fields = ["name", "owner", "owner.user_name", "bought"]
     assert record.get("name", "Anvil")
     assert (record.owner.get_value(), record.owner.get_display_value()) == (service.user_id, LOGIN)
@@ -232,7 +232,7 @@ def test_pysnc_batches(service: Service, admin: ApiCaller):
 
 
 def test_pysnc_attachments(service: Service, tmp_path: Path):
-    record = service.pysnc().GlideRecord("device")
+    record = service.pysnc().GlideRecord("gadget")
     record.initialize()
     record.name = "Lamp"
     record.insert()
@@ -252,11 +252,11 @@ def test_pysnc_errors(service: Service):
     with pytest.raises(pysnc.exceptions.RequestException, match="Invalid table nope"):
         client.GlideRecord("nope").query()
     with pytest.raises(pysnc.exceptions.AuthenticationException, match="User Not Authenticated"):
-        service.pysnc((LOGIN, "wrong")).GlideRecord("device").query()
+        service.pysnc((LOGIN, "wrong")).GlideRecord("gadget").query()
 
 
 def test_pysnc_sends_long_queries_in_a_batch(service: Service, devices: None):
-    record = service.pysnc().GlideRecord("device")
+    record = service.pysnc().GlideRecord("gadget")
     record.add_query("name", "IN", ",".join(["Anvil", *("x" * 10 for _ in range(950))]))
     record.query()
     assert names(record) == {"Anvil"}
@@ -271,7 +271,7 @@ def test_async_pysnc(service: Service, devices: None, tmp_path: Path):
     async def run() -> None:
         client = async_pysnc.AsyncServiceNowClient(service.url, (LOGIN, PASSWORD), verify=str(service.authority))
         try:
-            record = await client.GlideRecord("device")
+            record = await client.GlideRecord("gadget")
             record.initialize()
             record.name, record.price = "Torch", 5
             sys_id = await record.insert()
@@ -281,7 +281,7 @@ def test_async_pysnc(service: Service, devices: None, tmp_path: Path):
             await record.add_attachment("notes.txt", "text", "text/plain")
             attachments = await record.get_attachments()
             assert [await item.read() async for item in attachments] == [b"text"]
-            found = await client.GlideRecord("device")
+            found = await client.GlideRecord("gadget")
             found.add_query("price", ">=", "6")
             found.order_by("price")
             await found.query()
@@ -299,7 +299,7 @@ def test_async_pysnc(service: Service, devices: None, tmp_path: Path):
 
 
 def test_pysnow_creates_reads_changes_and_deletes(service: Service):
-    devices = service.pysnow().resource(api_path="/table/device")
+    devices = service.pysnow().resource(api_path="/table/gadget")
     created = devices.create({"name": "Vice", "price": "3", "owner": service.user_id}).one()
     assert created["owner"]["value"] == service.user_id and created["price"] == "3"
     query = {"sys_id": created["sys_id"]}
@@ -310,7 +310,7 @@ def test_pysnow_creates_reads_changes_and_deletes(service: Service):
 
 
 def test_pysnow_queries(service: Service, devices: None):
-    resource = service.pysnow().resource(api_path="/table/device")
+    resource = service.pysnow().resource(api_path="/table/gadget")
 
     def found(query: Any, **options: Any) -> list[str]:
         return [record["name"] for record in resource.get(query=query, **options).all()]
@@ -331,10 +331,10 @@ def test_pysnow_queries(service: Service, devices: None):
 def test_pysnow_display_values_and_statistics(service: Service, devices: None):
     client = service.pysnow()
     client.parameters.display_value = True
-    (record,) = client.resource(api_path="/table/device").get(query={"name": "Anvil"}).all()
+    (record,) = client.resource(api_path="/table/gadget").get(query={"name": "Anvil"}).all()
     assert record["owner"]["display_value"] == LOGIN
     client.parameters.add_custom({"sysparm_count": "true", "sysparm_sum_fields": "price"})
-    result = client.resource(api_path="/stats/device").get(query="priceISNOTEMPTY").one()
+    result = client.resource(api_path="/stats/gadget").get(query="priceISNOTEMPTY").one()
     assert result["stats"] == {"count": "3", "sum": {"price": "60"}}
 
 
@@ -342,7 +342,7 @@ def test_pysnow_display_values_and_statistics(service: Service, devices: None):
 def test_pysnow_attachments(service: Service, tmp_path: Path, multipart: bool):
     path = tmp_path / "notes.txt"
     path.write_text("some text")
-    devices = service.pysnow().resource(api_path="/table/device")
+    devices = service.pysnow().resource(api_path="/table/gadget")
     sys_id = devices.create({"name": "Key"}).one()["sys_id"]
     if not multipart:
         devices.attachments.upload(sys_id, str(path))
@@ -356,17 +356,17 @@ def test_pysnow_attachments(service: Service, tmp_path: Path, multipart: bool):
 def test_tokens(service: Service, devices: None):
     client = pysnow.OAuthClient(client_id=service.key[:9], client_secret=service.key, host=service.host)
     client.set_token(client.generate_token(LOGIN, PASSWORD))
-    assert client.resource(api_path="/table/device").get(query={"name": "Anvil"}).one()["price"] == "10"
+    assert client.resource(api_path="/table/gadget").get(query={"name": "Anvil"}).one()["price"] == "10"
     client.token["expires_at"] = 1  # so that the client refreshes it
     client.token_updater = client.set_token
-    assert client.resource(api_path="/table/device").get(query={"name": "Bolt"}).one()["price"] == "20"
+    assert client.resource(api_path="/table/gadget").get(query={"name": "Bolt"}).one()["price"] == "20"
     with pytest.raises(pysnow.exceptions.TokenCreateError):
         client.generate_token(LOGIN, "wrong")
     for flow in (
         pysnc.ServiceNowPasswordGrantFlow(LOGIN, PASSWORD, service.key[:9], service.key),
         pysnc.ServiceNowClientCredentialsFlow(service.key[:9], service.key),
     ):
-        record = service.pysnc(flow).GlideRecord("device")
+        record = service.pysnc(flow).GlideRecord("gadget")
         assert record.get("name", "Anvil") and record.price == "10"
 
 
@@ -390,7 +390,7 @@ def test_aiosnow(service: Service, devices: None, tmp_path: Path):
 
     async def run() -> None:
         client = service.aiosnow()
-        async with model_class(client, table_name="device") as model:
+        async with model_class(client, table_name="gadget") as model:
             created = await model.create({"name": "Rope", "price": 5})
             sys_id = created["sys_id"]
             assert (await model.update(sys_id, {"price": 6}))["price"] == 6
