@@ -30,6 +30,12 @@ STAMP_COLUMNS = frozenset({"sys_updated_at", "sys_updated_by", "sys_version"})
 ImageOf = Callable[[Column], str]
 
 
+def reset_position_sql(table: str) -> str:
+    """SQL that moves a position to the end of the restored changes after a restore. They all have transaction 3."""
+    end = "transaction = '3', change_id = 9223372036854775807, at = now()"
+    return f"UPDATE public.{table} SET database = {DATABASE}, {end} WHERE database <> {DATABASE}"
+
+
 def feed_statement(view: CallerView, plan: ReadPlan, style: OutputStyle, limit: int) -> Statement:
     """Selects the visible changes after a position: catalogue version, database, transaction, id, JSON."""
     builder = StatementBuilder()

@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 
 from accounts.models import User
 from system.records.record import NewSysId, Record
+from tableapi.models.change_position import ChangePosition
 
 MAX_COMMENT_LENGTH = 10_000
 MAX_FILE_NAME_LENGTH = 255
@@ -112,14 +113,6 @@ class Notification(models.Model):
         return f"{self.user_id} {self.reason} {self.record_id}"
 
 
-class NotificationPosition(models.Model):
-    """A single row: the last change that users were notified of, and when the log was last read."""
-
-    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
-    database = models.BigIntegerField()
-    transaction = models.CharField(max_length=20)
-    change_id = models.BigIntegerField()
-    at = models.DateTimeField()
-
+class NotificationPosition(ChangePosition):
     class Meta:
         db_table = "sys_notification_position"

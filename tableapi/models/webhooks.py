@@ -14,6 +14,7 @@ from accounts.models import User
 from system import encryption
 from system.records.history import history_field
 from system.records.record import Record
+from tableapi.models.change_position import ChangePosition
 from tableapi.models.tables import Table
 
 SECRET_PREFIX = "whsec_"
@@ -139,14 +140,6 @@ class WebhookDelivery(models.Model):
         return f"msg_{self.message_id.hex}"
 
 
-class WebhookPosition(models.Model):
-    """A single row: the last change that was examined for webhooks, and when all changes had been."""
-
-    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
-    database = models.BigIntegerField()
-    transaction = models.CharField(max_length=20)
-    change_id = models.BigIntegerField()
-    at = models.DateTimeField()
-
+class WebhookPosition(ChangePosition):
     class Meta:
         db_table = "sys_webhook_position"

@@ -16,7 +16,7 @@ from system.database_statements import run_named_sql
 from system.property_definitions import ASSIGNMENT_COLUMNS
 from tableapi.attached.records import root_key
 from tableapi.catalogue.definitions import USER_TABLE, Catalogue
-from tableapi.changes.feed_statement import DATABASE, IS_SETTLED
+from tableapi.changes.feed_statement import DATABASE, IS_SETTLED, reset_position_sql
 from tableapi.changes.logged_values import table_key, value_key
 from tableapi.database import catalogue_loader
 from tableapi.models import Notification
@@ -32,12 +32,7 @@ INSERT_POSITION = f"""
     INSERT INTO public.sys_notification_position (id, database, transaction, change_id, at)
     VALUES (1, {DATABASE}, pg_snapshot_xmin(pg_current_snapshot())::text, 0, now()) ON CONFLICT (id) DO NOTHING
 """
-# After a restore, all restored changes have transaction 3. They are skipped.
-RESET_POSITION = f"""
-    UPDATE public.sys_notification_position
-    SET database = {DATABASE}, transaction = '3', change_id = 9223372036854775807, at = now()
-    WHERE database <> {DATABASE}
-"""
+RESET_POSITION = reset_position_sql("sys_notification_position")
 POSITION = "SELECT transaction, change_id, at FROM public.sys_notification_position"
 MOVE_POSITION = """
     UPDATE public.sys_notification_position SET transaction = %(transaction)s, change_id = %(change)s,

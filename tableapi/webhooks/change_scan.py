@@ -6,7 +6,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from system.database_statements import run_named_sql
-from tableapi.changes.feed_statement import DATABASE, IS_SETTLED
+from tableapi.changes.feed_statement import IS_SETTLED, reset_position_sql
 from tableapi.models import Webhook, WebhookDelivery
 
 from . import delivery
@@ -19,11 +19,7 @@ MAX_TRANSACTION_AGE = timedelta(days=1)
 RETENTION_PERIOD = timedelta(days=30)
 
 LOCKED_POSITION = "SELECT FROM public.sys_webhook_position FOR UPDATE SKIP LOCKED"
-# After a restore, all restored changes have transaction 3. They are skipped.
-RESET_POSITION = f"""
-    UPDATE public.sys_webhook_position SET database = {DATABASE}, transaction = '3', change_id = 9223372036854775807
-    WHERE database <> {DATABASE}
-"""
+RESET_POSITION = reset_position_sql("sys_webhook_position")
 # One statement, so that webhooks, tables, changes and the new position are of the same moment.
 CREATE_DELIVERIES = f"""
     WITH RECURSIVE member (webhook_id, operations, table_id) AS (
