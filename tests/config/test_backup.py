@@ -32,6 +32,8 @@ ADMIN_PASSWORD = "chosen-by-hand-77"
 TABLES_CHANGED_BY_A_START = {"django_celery_beat_periodictask", "django_celery_beat_periodictasks"}
 # Its transactions get a number that counts as old in the new database.
 CHANGE_LOG = "sys_change_"
+# The running service counts its requests there once a minute, also while a test compares.
+CHANGED_AT_ANY_TIME = "system_hourly_count"
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def table_contents(url: str) -> dict[str, tuple[int, str]]:
         sequences = "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = 'public'"
         contents.update({name: (last_value or 0, "") for name, last_value in connection.execute(sequences).fetchall()})
         tables = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
-        for (name,) in connection.execute(tables).fetchall():
+        for name in {name for (name,) in connection.execute(tables).fetchall()} - {CHANGED_AT_ANY_TIME}:
             query = sql.SQL("SELECT t::text FROM {} t ORDER BY 1").format(sql.Identifier(name))
             rows = connection.execute(query).fetchall()
             contents[name] = (len(rows), hashlib.sha256(repr(rows).encode()).hexdigest())
