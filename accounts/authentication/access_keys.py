@@ -145,7 +145,8 @@ def record_use(key: AccessKey) -> None:
     now = timezone.now()
     if key.last_used_at is None or now - key.last_used_at > LAST_USE_INTERVAL:
         try:
-            AccessKey.objects.filter(pk=key.pk).update(last_used_at=now)
+            # The use of a token is also a use of its key.
+            AccessKey.objects.filter(pk__in=(key.pk, key.parent_id)).update(last_used_at=now)
         except OperationalError as error:
             if not is_disk_full(error):  # on a full disk the key still works
                 raise

@@ -14,13 +14,14 @@ from rest_framework.views import APIView
 from accounts.authentication import access_keys, passwords
 from accounts.models import AccessKey
 from system import properties
-from system.errors import BadRequest, NotFound, ServiceError, Unauthenticated
+from system.errors import BadRequest, NotFound, ServiceError, Unauthenticated, UnsupportedMediaType
 from system.http import django_request
 from system.http.request_body import is_utf8_of
 from system.property_definitions import SERVICENOW_ENABLED
 
 PATH = "/oauth_token.do"
 INVALID_CLIENT, INVALID_GRANT = "invalid_client", "invalid_grant"
+NO_FORM = "The Content-Type header must be application/x-www-form-urlencoded."
 ERROR_CODES = (INVALID_CLIENT, INVALID_GRANT, "unsupported_grant_type")
 
 
@@ -103,4 +104,5 @@ def check_grant(request: Request, form: dict[str, str], key: AccessKey) -> None:
 
 def error_body(error: ServiceError) -> dict[str, Any]:
     code = error.code if error.code in ERROR_CODES else "invalid_request"
-    return {"error": code, "error_description": error.message}
+    message = NO_FORM if isinstance(error, UnsupportedMediaType) else error.message
+    return {"error": code, "error_description": message}

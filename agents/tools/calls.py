@@ -1,5 +1,6 @@
 """Calls a tool, and turns errors into answers from which an agent can learn."""
 
+import re
 from typing import Any
 
 import structlog
@@ -14,6 +15,8 @@ from system.http.error_responses import to_service_error
 logger = structlog.get_logger(__name__)
 
 MAY_NOT_WRITE = "This access key may not write through MCP. Its owner can create one that may, on the account page."
+# Arguments have the names of the Table API's parameters, without `sysparm_`, and `sum` instead of `sum_fields`.
+PARAMETER = re.compile(r"sysparm_(?:(sum|avg|min|max|count_distinct)_fields)?")
 HINTS = {
     "table_not_found": "list_tables shows the tables that you can use.",
     "record_not_found": "query_records finds the sys_id of the records that you can read.",
@@ -53,8 +56,8 @@ def _argument_error(problem: Any) -> InvalidParameter:
 
 def _error_answer(agent: Agent, error: ServiceError, table: Any) -> dict[str, Any]:
     items = error.as_items()
-    for item in items:  # arguments have the names of the Table API's parameters, without their prefix
-        item |= {name: str(item[name]).replace("sysparm_", "") for name in ("message", "field") if name in item}
+    for item in items:
+        item |= {name: PARAMETER.sub(r"\1", str(item[name])) for name in ("message", "field") if name in item}
     hints = [HINTS.get(error.code, "")]
     if error.code in ("invalid_query", "unknown_field", "no_fields"):
         hints.append(tables.columns_hint(agent, table))

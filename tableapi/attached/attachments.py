@@ -38,7 +38,7 @@ def check_can_attach(catalogue: Catalogue, caller: Caller, table: str, sys_id: s
 
 
 @on_current_catalogue
-def create_attachment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, upload: Upload) -> dict[str, Any]:
+def create_attachment(catalogue: Catalogue, caller: Caller, table: str, sys_id: str, upload: Upload) -> Attachment:
     file_name = clean_filename(upload.filename)
     if not file_name:
         raise BadRequest("The file must have a name.", code="mandatory", field="file_name")
@@ -61,7 +61,7 @@ def create_attachment(catalogue: Catalogue, caller: Caller, table: str, sys_id: 
                     "INSERT INTO public.sys_attachment_piece (attachment_id, number, data) VALUES (%s, %s, %b)",
                     [attachment.pk, number, piece],
                 )
-        return attachment_entry(attachment)
+        return attachment
 
 
 @on_current_catalogue

@@ -91,9 +91,8 @@ class AttachmentsView(EntryView):
     def post(self, request: Request, table: str, sys_id: str) -> HttpResponse:
         attachments.check_can_attach(caller_of(request), table, sys_id)  # before the file is received
         with receive_file(request, settings.ATTACHMENT_LIMIT) as upload:
-            return responses.entry_response(
-                attachments.create_attachment(caller_of(request), table, sys_id, upload), 201
-            )
+            row = attachments.create_attachment(caller_of(request), table, sys_id, upload)
+            return responses.entry_response(attachments.attachment_entry(row), 201)
 
 
 class AttachmentView(EntryView):

@@ -1,7 +1,6 @@
 """Attachments in the dialect: the attached files of the Table API, addressed by their own id."""
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
@@ -55,61 +54,56 @@ class UploadView(ServiceNowView):
     body_limit = settings.ATTACHMENT_LIMIT + uploads.FORM_OVERHEAD_BYTES
 
     def post(self, request: Request) -> HttpResponse:
-        http_request = django_request(request)
+        caller, http_request = caller_of(request), django_request(request)
+        target = {name: parse_text(request.query_params, name) for name in (TABLE_NAME, TABLE_ID)}
+        if all(target.values()):
+            check_target(caller, **target)  # before the file is received
         with receive_file(request, settings.ATTACHMENT_LIMIT, file_fields=FILE_FIELDS) as upload:
-            fields = {name: values[-1] for name, values in upload.fields.items()}
-            table_name, sys_id = (
-                fields.get(name) or parse_text(request.query_params, name) for name in (TABLE_NAME, TABLE_ID)
-            )
-            if not table_name or not sys_id:
+            target |= {name: values[-1] for name, values in upload.fields.items() if name in target and values[-1]}
+            if not all(target.values()):
                 raise InvalidParameter(f"{TABLE_NAME} and {TABLE_ID} are required.", field=TABLE_NAME)
-            entry = create(caller_of(request), table_name, sys_id.lower(), upload)
-        found = find(caller_of(request), entry["sys_id"], own_origin(http_request))
-        response = result_response(_json(found.entry), 201)
-        response["Location"] = own_url(http_request, f"/api/now/attachment/{entry['sys_id']}")
+            name = check_target(caller, **target)
+            row = attachments.create_attachment(caller, name, target[TABLE_ID].lower(), upload)
+        entry = _entry(row, current_names().table(name), own_origin(http_request))
+        response = result_response(_json(entry), 201)
+        response["Location"] = own_url(http_request, f"/api/now/attachment/{row.pk}")
         return response
 
 
 class AttachmentView(ServiceNowView):
     def get(self, request: Request, entry: str) -> HttpResponse:
-        return result_response(_json(find(caller_of(request), entry, own_origin(django_request(request))).entry))
+        row, table = find(caller_of(request), entry)
+        table_name = current_names().table(table.name)
+        return result_response(_json(_entry(row, table_name, own_origin(django_request(request)))))
 
     def delete(self, request: Request, entry: str) -> HttpResponse:
-        found = find(caller_of(request), entry, "")
-        attachments.delete_attachment(caller_of(request), found.table.name, found.row.record_id, entry)
+        row, table = find(caller_of(request), entry)
+        attachments.delete_attachment(caller_of(request), table.name, row.record_id, entry)
         return HttpResponse(status=204)
 
 
 class AttachmentContentView(ServiceNowView):
     def get(self, request: Request, entry: str) -> HttpResponseBase:
-        return content_response(django_request(request), find(caller_of(request), entry, "").row)
-
-
-@dataclass(frozen=True)
-class Found:
-    """An attachment of a record that the caller can read."""
-
-    row: Attachment
-    table: Table
-    entry: dict[str, str]
+        return content_response(django_request(request), find(caller_of(request), entry)[0])
 
 
 @on_current_catalogue
-def find(catalogue: Catalogue, caller: Caller, sys_id: str, origin: str) -> Found:
+def find(catalogue: Catalogue, caller: Caller, sys_id: str) -> tuple[Attachment, Table]:
+    """Return an attachment and its table. Raise NotFound if the caller cannot read the record."""
     row = Attachment.objects.filter(pk=sys_id, deletion_id=None).first()
     table = table_of(catalogue, row.table_key) if row else None
     if row is None or table is None or caller.context(catalogue).view.table(table.name) is None:
         raise record_not_found()
     open_record(catalogue, caller, table.name, row.record_id)
-    return Found(row, table, _entry(row, current_names().table(table.name), origin))
+    return row, table
 
 
 @on_current_catalogue
-def create(
-    catalogue: Catalogue, caller: Caller, table_name: str, sys_id: str, upload: uploads.Upload
-) -> dict[str, Any]:
-    table = open_table(caller.context(catalogue).view, current_names(), table_name)
-    return attachments.create_attachment(caller, table.name, sys_id, upload)
+def check_target(catalogue: Catalogue, caller: Caller, *, table_name: str, table_sys_id: str) -> str:
+    """Return the own name of the table. Raise an error if the caller cannot attach a file to the record."""
+    name = open_table(caller.context(catalogue).view, current_names(), table_name).name
+    attachments.check_can_attach(caller, name, table_sys_id.lower())
+    return name
 
 
 @on_current_catalogue

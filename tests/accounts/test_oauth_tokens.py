@@ -157,3 +157,16 @@ def test_bad_requests(script: Script):
     assert error_of(Client().get("/oauth_token.do"))[0] == 405
     properties.put(SERVICENOW_ENABLED, "false")
     assert error_of(script.post("client_credentials"))[0] == 404
+
+
+def test_use_of_a_token_is_use_of_its_key(script: Script):
+    token = script.tokens()["access_token"]
+    assert AccessKey.objects.get(pk=script.key.pk).last_used_at is None
+    assert status_of(token) == 200
+    assert AccessKey.objects.get(pk=script.key.pk).last_used_at is not None
+
+
+def test_other_bodies_are_refused(script: Script):
+    response = Client().post("/oauth_token.do", script.client, content_type="application/json")
+    assert error_of(response) == (415, "invalid_request")
+    assert "application/x-www-form-urlencoded" in response.json()["error_description"]

@@ -117,6 +117,8 @@ def test_statistics_are_grouped_filtered_and_sorted(agent: Agent):
     assert agent.record_statistics(table="task")["groups"] == [{"count": 20}]
     assert agent.record_statistics(table="task", query="number=none", group_by=["state"]) == {"groups": []}
     assert error_codes(agent.record_statistics(table="task", having="count>x")) == ["invalid_parameter"]
+    (error,) = agent.record_statistics(table="task", sum=["state"])["errors"]
+    assert error["field"] == "sum" and "_fields" not in error["message"]
 
 
 def test_requester_sees_only_own_records(requester: User):

@@ -95,7 +95,8 @@ class UploadAction(ActivityAction):
     def _receive_stream(self, request: HttpRequest, table: str, sys_id: str) -> HttpResponse:
         attachments.check_can_attach(self.caller, table, sys_id)  # before the file is received
         with uploads.receive_upload(request, settings.ATTACHMENT_LIMIT) as upload:
-            return JsonResponse(attachments.create_attachment(self.caller, table, sys_id, upload), status=201)
+            row = attachments.create_attachment(self.caller, table, sys_id, upload)
+            return JsonResponse(attachments.attachment_entry(row), status=201)
 
     def _attach_files(self, caller: Caller, table: str, sys_id: str) -> None:
         files = self.request.FILES.getlist("attachment-file")

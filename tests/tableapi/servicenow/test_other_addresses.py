@@ -145,8 +145,9 @@ def test_hidden_attachments_do_not_shorten_lists(alice: User, bob: User, monkeyp
 
 def test_attachments_need_a_record(alice: User):
     assert error_of(upload(alice, b"x", file_name="a.txt"))[0] == 400
-    missing = upload(alice, b"x", file_name="a.txt", table_name="task", table_sys_id="1")
-    assert (missing.status_code, missing.json()) == (404, NO_RECORD)
+    for file_name in ("a.txt", ""):  # the record is looked for before the file is read
+        missing = upload(alice, b"x", file_name=file_name, table_name="task", table_sys_id="1")
+        assert (missing.status_code, missing.json()) == (404, NO_RECORD)
 
 
 def batch(user: User, *requests: Any, decoded: bool = True) -> Any:
