@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from system.admin_site import dashboard
 from tableapi.admin import deferred_records, designs, webhooks  # noqa: F401  (each registers its pages)
-from tableapi.models import DeferredRecord, Rule, Table
+from tableapi.models import DeferredRecord, Rule, Table, Webhook, WebhookDelivery
 
 dashboard.register_links(
     "Table API",
@@ -46,3 +46,16 @@ def table_tile(request: HttpRequest) -> dashboard.Tile | None:
     caption = f"designed table{pluralize(table_count)}, {rule_count} access rule{pluralize(rule_count)}.{failed_text}"
     url = reverse("admin:tableapi_deferredrecord_changelist" if failed else "design")
     return dashboard.Tile("Tables", str(table_count), caption, url, "table", needs_attention=bool(failed))
+
+
+@dashboard.register_tile(order=21)
+def webhook_tile(request: HttpRequest) -> dashboard.Tile | None:
+    if not request.user.is_superuser or not Webhook.objects.exists():
+        return None
+    active_count = Webhook.objects.filter(active=True).count()
+    parked_count = WebhookDelivery.objects.filter(state=WebhookDelivery.State.PARKED).count()
+    parked_text = f", {parked_count} parked deliver{pluralize(parked_count, 'y,ies')}" if parked_count else ""
+    url = f"{reverse('admin:tableapi_webhookdelivery_changelist')}?state__exact=parked"
+    url = url if parked_count else reverse("admin:tableapi_webhook_changelist")
+    caption = f"active webhook{pluralize(active_count)}{parked_text}."
+    return dashboard.Tile("Webhooks", str(active_count), caption, url, "webhook", needs_attention=bool(parked_count))

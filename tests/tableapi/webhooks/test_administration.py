@@ -141,3 +141,17 @@ def test_deleted_table_takes_its_webhooks_with_it(make_webhook: MakeWebhook, dev
     make_webhook()
     device.delete()
     assert not Webhook.objects.exists()
+
+
+def test_dashboard_tells_of_parked_deliveries(as_alice: Client, make_webhook: MakeWebhook):
+    def find_tiles() -> list[Any]:
+        return [tile for tile in as_alice.get("/admin/").context["tiles"] if tile.title == "Webhooks"]
+
+    assert find_tiles() == []
+    webhook = make_webhook()
+    for state in ("delivered", "parked"):
+        WebhookDelivery.objects.create(webhook=webhook, operation="update", record_id=state, state=state)
+    (tile,) = find_tiles()
+    assert tile.needs_attention and tile.description == "active webhook, 1 parked delivery."
+    listed = as_alice.get(tile.url).context["cl"].queryset
+    assert [delivery.record_id for delivery in listed] == ["parked"]
