@@ -7,12 +7,16 @@ Passes each message to the service at URL, SERVICEBASE_URL or http://127.0.0.1:8
 
 import json
 import os
+import re
 import sys
 import urllib.request
+from http.client import HTTPException
 from typing import Any
 
 TIMEOUT_S = 120.0
 INTERNAL_ERROR = -32603
+# Another key cannot be sent in a header, and the error would contain it.
+KEY = re.compile("[!-~]+")
 
 
 class PlainResponses(urllib.request.HTTPErrorProcessor):
@@ -28,8 +32,8 @@ OPENER = urllib.request.build_opener(PlainResponses)
 
 
 def main(arguments: list[str]) -> int:
-    key = os.environ.get("SERVICEBASE_KEY")
-    if not key or len(arguments) > 1 or arguments[:1] == ["--help"]:
+    key = os.environ.get("SERVICEBASE_KEY", "").strip()
+    if not KEY.fullmatch(key) or len(arguments) > 1 or arguments[:1] == ["--help"]:
         sys.stderr.write(__doc__ or "")
         return 1
     service = arguments[0] if arguments else os.environ.get("SERVICEBASE_URL") or "http://127.0.0.1:8000"
@@ -43,30 +47,38 @@ def main(arguments: list[str]) -> int:
 
 def pass_on(url: str, key: str, line: bytes) -> dict[str, Any] | None:
     """The response of the service, or an error; None to a notification."""
-    try:
-        message = json.loads(line)
-    except ValueError:
-        message = None  # the service refuses it
+    message = read_object(line)  # the service refuses what is none
     try:
         with OPENER.open(urllib.request.Request(url, line, headers(key, message)), timeout=TIMEOUT_S) as response:
-            answer = json.loads(response.read() or b"{}")
-    except (OSError, ValueError) as error:
-        text = f"There was no response of MCP from {url}: {error}"
+            problem, answer = f"HTTP status {response.status}", read_object(response.read())
+    except (OSError, ValueError, HTTPException) as error:
+        problem, answer = str(error) or type(error).__name__, {}
+    if "jsonrpc" not in answer:
+        text = f"There was no response of MCP from {url}: {problem}"
         answer = {"jsonrpc": "2.0", "error": {"code": INTERNAL_ERROR, "message": text}}
-    if not isinstance(message, dict):
+    if not message:
         return {**answer, "id": None}
     # An error about the whole HTTP request has no id.
     return {**answer, "id": message["id"]} if "id" in message else None
 
 
-def headers(key: str, message: Any) -> dict[str, str]:
+def read_object(text: bytes) -> dict[str, Any]:
+    """The JSON object in the text; empty if it contains something else."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def headers(key: str, message: dict[str, Any]) -> dict[str, str]:
     """The headers of the protocol repeat what is in the message."""
     values = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     try:
         params = message["params"]
-        values["MCP-Protocol-Version"] = params["_meta"]["io.modelcontextprotocol/protocolVersion"]
-        values["Mcp-Method"] = message["method"]
-        values["Mcp-Name"] = params["name"]
+        values["MCP-Protocol-Version"] = str(params["_meta"]["io.modelcontextprotocol/protocolVersion"])
+        values["Mcp-Method"] = str(message["method"])
+        values["Mcp-Name"] = str(params["name"])
     except (KeyError, TypeError):
         pass
     return values

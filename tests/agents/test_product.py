@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any
 
 import httpx2
@@ -111,10 +114,41 @@ def test_bridge_reports_a_wrong_key_and_a_missing_service(product: Stack):
     assert missing["error"]["code"] == -32603 and "127.0.0.1:1" in missing["error"]["message"]
 
 
-def test_bridge_needs_a_key_and_imports_no_package():
-    environment = outer_environment()
-    without_key = subprocess.run([sys.executable, "run", "mcp"], cwd=ROOT, env=environment, capture_output=True)
-    assert without_key.returncode == 1 and b"SERVICEBASE_KEY" in without_key.stderr and not without_key.stdout
+@pytest.mark.parametrize("key", [None, "", "sb_two\nlines", "sb_…"])
+def test_bridge_needs_a_key_that_a_header_can_hold(key: str | None):
+    environment = outer_environment() if key is None else outer_environment(SERVICEBASE_KEY=key)
+    process = subprocess.run(
+        [sys.executable, "run", "mcp"], cwd=ROOT, env=environment, capture_output=True, input=b"{}"
+    )
+    assert process.returncode == 1 and b"SERVICEBASE_KEY" in process.stderr and not process.stdout
+    assert b"lines" not in process.stderr
 
+
+@pytest.mark.parametrize("response", [
+    b"HTTP/1.1 200 OK\r\n\r\n[]", b'HTTP/1.1 404 Not Found\r\n\r\n{"detail": "Not found"}', b"hello\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", b"HTTP/1.1 301 Moved\r\nLocation: https://elsewhere/\r\n\r\n",
+])  # fmt: skip
+def test_bridge_reports_what_is_no_message(response: bytes):
+    class Handler(BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65536)
+            self.request.sendall(response)
+            self.request.shutdown(socket.SHUT_WR)
+            while self.request.recv(65536):
+                pass
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        message = {"jsonrpc": "2.0", "id": 1, "method": ["odd"], "params": {"_meta": {"a": {}}, "name": {}}}
+        answers = run_mcp(*[json.dumps(message).encode()] * 2, url=url, key="sb_x")
+        server.shutdown()
+
+    assert [(answer["id"], answer["error"]["code"]) for answer in answers] == [(1, -32603)] * 2
+    assert all(url in answer["error"]["message"] for answer in answers)
+
+
+def test_bridge_imports_no_package():
+    environment = outer_environment()
     command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); import agents.stdio"]
     assert subprocess.run(command, env=environment, capture_output=True).returncode == 0
