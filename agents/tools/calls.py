@@ -15,8 +15,13 @@ from system.http.error_responses import to_service_error
 logger = structlog.get_logger(__name__)
 
 MAY_NOT_WRITE = "This access key may not write through MCP. Its owner can create one that may, on the account page."
-# Arguments have the names of the Table API's parameters, without `sysparm_`, and `sum` instead of `sum_fields`.
-PARAMETER = re.compile(r"sysparm_(?:(sum|avg|min|max|count_distinct)_fields)?")
+# What the errors of the endpoints name, and its name in tools.
+NAMES = (
+    (r"To send display values(?: instead)?, set sysparm_input_display_value=1\.", "query_records finds it."),
+    (r"sysparm_(?:(sum|avg|min|max|count_distinct)_fields)?", r"\1"),
+    ("Idempotency-Key", "idempotency_key"),
+    ("collection_names", "collections"),
+)
 HINTS = {
     "table_not_found": "list_tables shows the tables that you can use.",
     "record_not_found": "query_records finds the sys_id of the records that you can read.",
@@ -57,8 +62,14 @@ def _argument_error(problem: Any) -> InvalidParameter:
 def _error_answer(agent: Agent, error: ServiceError, table: Any) -> dict[str, Any]:
     items = error.as_items()
     for item in items:
-        item |= {name: PARAMETER.sub(r"\1", str(item[name])) for name in ("message", "field") if name in item}
+        item |= {name: _with_tool_names(str(item[name])) for name in ("message", "field") if name in item}
     hints = [HINTS.get(error.code, "")]
     if error.code in ("invalid_query", "unknown_field", "no_fields"):
         hints.append(tables.columns_hint(agent, table))
     return {"errors": items, "hint": "\n".join(filter(None, hints)) or None}
+
+
+def _with_tool_names(text: str) -> str:
+    for pattern, name in NAMES:
+        text = re.sub(pattern, name, text)
+    return text

@@ -31,11 +31,12 @@ def list_tables(
         raise InvalidParameter("The cursor is not valid. Start again without it.", field="cursor")
     names = names[names.index(cursor) + 1 :] if cursor else names
     page = [view.catalogue.tables[name] for name in names[:TABLES_PER_PAGE]]
+    verbs = {method: verb for method, verb in VERBS.items() if agent.may_write or method == "get"}
     entries = [
         {
             "name": table.name,
             "label": table.label,
-            "you_may": [VERBS[method] for method in allowed_methods(view, table) if method in VERBS],
+            "you_may": [verbs[method] for method in allowed_methods(view, table) if method in verbs],
         }
         for table in page
     ]
@@ -48,7 +49,9 @@ def describe_table(agent: Agent, table: TableName) -> dict[str, Any]:
     whether you can set them. Call it before you query or write a table."""
     view = view_of(agent)
     opened_table = view.open_table(table)
-    columns = [_column_entry(view, opened_table, column) for column in visible_columns(view, opened_table)]
+    columns = [
+        _column_entry(view, opened_table, column, agent.may_write) for column in visible_columns(view, opened_table)
+    ]
     return {"name": opened_table.name, "label": opened_table.label, "columns": columns}
 
 
@@ -60,7 +63,7 @@ def visible_columns(view: CallerView, table: Table) -> list[Column]:
     return [column for column in table.columns.values() if view.permissions.can_see_column(table, column)]
 
 
-def _column_entry(view: CallerView, table: Table, column: Column) -> dict[str, Any]:
+def _column_entry(view: CallerView, table: Table, column: Column, may_write: bool) -> dict[str, Any]:
     """Without empty values, because a table can have hundreds of columns."""
     entry = {
         "name": column.name,
@@ -74,7 +77,8 @@ def _column_entry(view: CallerView, table: Table, column: Column) -> dict[str, A
         "can_set": [
             verb
             for verb, operation in (("create", CREATE), ("update", WRITE))
-            if not table.is_server_managed(column)
+            if may_write
+            and not table.is_server_managed(column)
             and view.permissions.column_decision(operation, table, column) != NEVER
         ],
     }

@@ -59,7 +59,7 @@ def test_scripted_agent_answers_thirty_questions(agent: Agent):
 
 @pytest.mark.usefixtures("demo_data")
 def test_questions_of_another_person_have_other_answers(requester: object):
-    scripted_agent = ScriptedAgent(Agent(requester))  # type: ignore[arg-type]
+    scripted_agent = ScriptedAgent(Agent(requester, mcp_writes=True))  # type: ignore[arg-type]
 
     assert scripted_agent.ask("How many tasks are there?") == 15
     assert scripted_agent.ask("What may I do with tasks?") == ["read", "create"]

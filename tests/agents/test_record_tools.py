@@ -23,9 +23,13 @@ def names_of(entries: list[dict[str, Any]]) -> list[str]:
 
 def test_tables_are_those_of_the_caller(agent: Agent, requester: User):
     listed = {table["name"]: table["you_may"] for table in agent.list_tables()["tables"]}
-    own = {table["name"]: table["you_may"] for table in Agent(requester).list_tables()["tables"]}
+    own, read_only = (
+        {table["name"]: table["you_may"] for table in Agent(requester, mcp_writes=may_write).list_tables()["tables"]}
+        for may_write in (True, False)
+    )
 
     assert listed["task"] == ["read", "create", "update"] and own["task"] == ["read", "create"]
+    assert read_only["task"] == ["read"]
     assert "sys_acl" not in listed
 
 
@@ -46,8 +50,15 @@ def test_description_shows_what_the_caller_can_see_and_set(agent: Agent, request
 
     assert columns["state"]["choices"]["1"] == "New" and columns["caller"]["references"] == "user"
     assert columns["short_description"]["can_set"] == ["create", "update"] and "can_set" not in columns["number"]
-    own = {column["name"]: column for column in Agent(requester).describe_table(table="task")["columns"]}
+    own, read_only = (
+        {
+            column["name"]: column
+            for column in Agent(requester, mcp_writes=may_write).describe_table(table="task")["columns"]
+        }
+        for may_write in (True, False)
+    )
     assert "work_notes" not in own and own["short_description"]["can_set"] == ["create"]
+    assert "can_set" not in read_only["short_description"]
     assert error_codes(agent.describe_table(table="sys_acl")) == error_codes(agent.describe_table(table="nothing"))
 
 

@@ -126,3 +126,16 @@ def test_right_changes_nothing_outside_mcp(desk: User):
         response = Client().post("/rest/v1/table/task", {"short_description": "a"}, "application/json", headers=headers)
         statuses[name] = response.status_code
     assert statuses == {"plain": 201, "mcp": 201, "both": 403}
+
+
+def test_errors_name_what_tools_have(agent: Agent, desk: User):
+    def first_error(answer: Any) -> Any:
+        return answer["errors"][0]
+
+    named = first_error(agent.create_record(table="task", values={"caller": "demo.user"}))
+    assert named["message"] == "Expected the ID of a record. query_records finds it."
+    unreadable = first_error(agent.create_record(table="task", values={"caller": "1" * 18}))
+    assert unreadable["message"].endswith("that you can read. query_records finds it.")
+    key = first_error(agent.create_record(table="task", values={}, idempotency_key="a\n"))
+    assert key["field"] == "idempotency_key" and "Idempotency-Key" not in key["message"]
+    assert first_error(agent.search_documents(query="a", collections=["nothing"]))["field"] == "collections"
