@@ -66,7 +66,9 @@ class Webhook(Record):
     secret = models.TextField(editable=False)
     old_secret = models.TextField(blank=True, default="", editable=False)
     old_secret_until = models.DateTimeField(null=True, editable=False)
-    history = history_field(omit=("secret", "old_secret", "old_secret_until"))
+    # The receiver did not answer: nothing is sent before this time.
+    silent_until = models.DateTimeField(null=True, editable=False)
+    history = history_field(omit=("secret", "old_secret", "old_secret_until", "silent_until"))
 
     class Meta(Record.Meta):
         db_table = "sys_webhook"

@@ -41,6 +41,8 @@ MAX_RETRY_PERIOD = timedelta(days=3)
 RETRY_DELAYS_S = (5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400)
 SEND_TIMEOUT_S = 10.0
 DELIVERIES_PER_TURN = 10
+# How long a webhook rests after its receiver did not answer, so that workers do not spend their time waiting for it.
+SILENCE_S = 60.0
 # A delivery is tried again after this time if its worker was killed. No lock is held while it is sent, because the
 # open transaction would delay the change feed.
 LEASE_S = 60.0
@@ -58,12 +60,10 @@ class Outcome:
 
 
 def send_due(should_stop: Callable[[], bool]) -> bool:
-    """Send a few due deliveries of each webhook in turn, and return whether there may be more. A webhook whose receiver
-    does not answer is left for the next run, so that others do not wait for it."""
-    unreachable: set[str] = set()
-    while webhook_ids := _webhooks_with_deliveries() - unreachable:
+    """Send a few due deliveries of each webhook in turn, and return whether there may be more."""
+    while webhook_ids := _webhooks_with_deliveries():
         has_sent = False
-        for webhook_id in sorted(webhook_ids):
+        for webhook_id in webhook_ids:
             for _ in range(DELIVERIES_PER_TURN):
                 if should_stop():
                     return True
@@ -71,27 +71,26 @@ def send_due(should_stop: Callable[[], bool]) -> bool:
                 if delivery is None:
                     break
                 has_sent = True
-                outcome = attempt(delivery)
-                if outcome.state == State.WAITING and outcome.status is None:
-                    unreachable.add(webhook_id)
-                    break
+                attempt(delivery)
         if not has_sent:
             break
     return False
 
 
-def _webhooks_with_deliveries() -> set[str]:
+def _webhooks_with_deliveries() -> list[str]:
+    """In random order: a run ends after some seconds, so that in a fixed one slow receivers could take up all runs."""
     due = WebhookDelivery.objects.filter(webhook=OuterRef("pk"), state=State.WAITING, due_at__lte=Now())
-    return set(Webhook.objects.filter(Exists(due), active=True, user__active=True).values_list("pk", flat=True))
+    ready = Webhook.objects.filter(Exists(due), active=True, user__active=True).exclude(silent_until__gt=Now())
+    return list(ready.order_by("?").values_list("pk", flat=True))
 
 
 def _claim(webhook_id: str) -> WebhookDelivery | None:
-    """Return the next due delivery of the webhook, leased, if its user is active."""
+    """Return the next due delivery of the webhook, leased, if the webhook may still be called."""
     with transaction.atomic():
         due = WebhookDelivery.objects.filter(
             ~earlier_delivery(state__in=UNFINISHED_STATES), webhook=webhook_id, state=State.WAITING,
             due_at__lte=Now(), webhook__active=True, webhook__user__active=True,
-        )  # fmt: skip
+        ).exclude(webhook__silent_until__gt=Now())  # fmt: skip
         locked = due.select_for_update(skip_locked=True, of=("self",)).select_related("webhook__user", "webhook__table")
         delivery = locked.order_by("due_at", "pk").first()
         if delivery is not None:
@@ -124,6 +123,7 @@ def attempt(delivery: WebhookDelivery) -> Outcome:
     except Exception as error:
         outcome = Outcome(State.WAITING, f"Internal error: {type(error).__name__}.")
     _record_outcome(delivery, outcome)
+    _record_silence(delivery.webhook, outcome)
     return outcome
 
 
@@ -168,6 +168,13 @@ def _record_outcome(delivery: WebhookDelivery, outcome: Outcome) -> None:
     claimed.update(
         state=state, reason=outcome.reason, status=outcome.status, answer=outcome.answer, due_at=due_at
     )  # fmt: skip
+
+
+def _record_silence(webhook: Webhook, outcome: Outcome) -> None:
+    is_silent = outcome.state == State.WAITING and outcome.status is None
+    if is_silent or webhook.silent_until is not None:
+        silent_until = Now() + timedelta(seconds=SILENCE_S) if is_silent else None
+        Webhook.objects.filter(pk=webhook.pk).update(silent_until=silent_until)
 
 
 def send_test(webhook: Webhook) -> Outcome:

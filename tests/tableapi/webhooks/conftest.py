@@ -76,6 +76,7 @@ def make_webhook(receiver: Receiver, device: Table, bob: User) -> MakeWebhook:
 def deliver(*, retries: bool = False) -> None:
     """Run the task of the worker; `retries` makes all waiting deliveries due."""
     if retries:
+        Webhook.objects.update(silent_until=None)
         WebhookDelivery.objects.filter(state="waiting").update(due_at=timezone.now())
     tasks.deliver_webhooks()
 

@@ -10,8 +10,9 @@ from django.db.models import F
 from django.utils import timezone
 
 from accounts.models import User
-from tableapi.models import WebhookDelivery
+from tableapi.models import Webhook, WebhookDelivery
 from tableapi.webhooks import delivery, payload
+from tableapi.webhooks.change_scan import create_deliveries
 from tests.tableapi.webhooks.conftest import MakeWebhook, deliver, states
 from tests.tableapi.webhooks.receiver import Message, Receiver, accept, refuse
 from tests.tableapi.webhooks.test_deliveries import create
@@ -153,6 +154,27 @@ def test_silent_receiver_does_not_delay_other_webhooks(receiver: Receiver, make_
     assert len(receiver.take()) == 3
     failed = WebhookDelivery.objects.filter(webhook__name="Nowhere", attempts__gt=0)
     assert [row.reason for row in failed] == ["The connection to receiver.example.com failed (Connection refused)."]
+
+
+def test_silent_receivers_do_not_take_up_all_runs(receiver: Receiver, make_webhook: MakeWebhook, alice: User):
+    silent = [make_webhook(name=f"Nowhere {n}", url="https://receiver.example.com:1/") for n in range(2)]
+    make_webhook()
+    for number in range(4):
+        create(alice, name=f"Lamp {number}")
+    create_deliveries()
+    # Each run has time for one call. The silent webhooks rest after one each.
+    for _ in range(6):
+        claims = iter([False])
+        delivery.send_due(lambda claims=claims: next(claims, True))  # type: ignore[misc]
+    assert len(receiver.take()) == 4
+    assert WebhookDelivery.objects.filter(attempts__gt=0).exclude(state="delivered").count() == 2
+
+    Webhook.objects.filter(pk=silent[0].pk).update(url=receiver.url)
+    deliver()
+    assert not receiver.take()
+    delivery.send_test(Webhook.objects.get(pk=silent[0].pk))  # ends the rest
+    deliver(retries=False)
+    assert len(receiver.take()) == 4  # the test, and those that were not tried
 
 
 @pytest.mark.parametrize(
