@@ -146,16 +146,8 @@ def _send_test(request: HttpRequest, webhook: Webhook) -> HttpResponse:
 class WebhookDeliveryAdmin(ReadOnlyAdmin):
     empty_list_text = "Each change that is sent to a webhook is listed here for 30 days."
     list_display = (
-        "created_at",
-        "webhook",
-        "operation",
-        "record_id",
-        "state",
-        "status",
-        "attempts",
-        "due_at",
-        "reason",
-    )
+        "created_at", "webhook", "operation", "record_id", "state", "status", "attempts", "due_at", "reason",
+    )  # fmt: skip
     list_filter = [("state", ChoicesDropdownFilter), ("webhook", AutocompleteSelectFilter)]
     list_filter_submit = True
     list_select_related = ("webhook",)

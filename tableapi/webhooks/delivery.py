@@ -165,9 +165,7 @@ def _record_outcome(delivery: WebhookDelivery, outcome: Outcome) -> None:
         logger.warning("webhook_failed", webhook=delivery.webhook_id, status=outcome.status, state=state.value)
     claimed = WebhookDelivery.objects.filter(pk=delivery.pk, state=State.WAITING, attempts=delivery.attempts)
     due_at = None if due_in is None else Now() + due_in
-    claimed.update(
-        state=state, reason=outcome.reason, status=outcome.status, answer=outcome.answer, due_at=due_at
-    )  # fmt: skip
+    claimed.update(state=state, reason=outcome.reason, status=outcome.status, answer=outcome.answer, due_at=due_at)
 
 
 def _record_silence(webhook: Webhook, outcome: Outcome) -> None:
