@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from collections_app import access
 from collections_app.documents import deletion
-from collections_app.http import load_requests, parameters, responses, serializers
+from collections_app.http import load_requests, parameters, responses, search_requests, serializers
 from collections_app.http.parameters import RequestParameters
 from collections_app.http.serializers import PAGE_HEADERS, LoadResponseSerializer, OneCollectionParameters
 from collections_app.ingest import loading
@@ -23,7 +23,6 @@ from collections_app.models import Document
 from collections_app.models.collections import lookup_name
 from collections_app.search import metadata_listing
 from collections_app.search.metadata_listing import DEFAULT_LIMIT, MAX_DOCUMENTS, MAX_OFFSET
-from collections_app.search.pipeline import SearchRequest, search
 from system.errors import AccessDenied, InvalidInput, NotFound
 from system.http import django_request, uploads
 from system.http.json_view import JsonView
@@ -110,22 +109,11 @@ class RelevantDocuments(CollectionEndpoint):
     )  # fmt: skip
     def get(self, request: Request) -> Response:
         values = self.read_parameters(request)
-        search_request = build_search_request(values)
+        searches = search_requests.read_searches(values)
         names = values.require("collection_names", parameters.read_collection_names)
-        collections = access.open_collections(access.caller(request), names)
-        return responses.passages_response(search(collections, search_request))
+        return search_requests.respond(access.open_collections(access.caller(request), names), searches)
 
     post = get
-
-
-def build_search_request(values: RequestParameters) -> SearchRequest:
-    return SearchRequest(
-        query=values.require("query", parameters.read_query),
-        k=values.get("k", parameters.number_reader(1, parameters.MAX_K)) or parameters.DEFAULT_K,
-        filter=parameters.read_filter(values, "metadata"),
-        mode=values.get("mode", parameters.choice_reader(parameters.SEARCH_MODES)) or "hybrid",
-        alpha=values.get("alpha", parameters.read_weight),
-    )
 
 
 class ContentByTag(CollectionEndpoint):

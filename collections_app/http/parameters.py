@@ -24,7 +24,12 @@ MAX_COLLECTIONS = 50
 MAX_QUERY_BYTES = 8 * 1024
 MAX_FILTER_BYTES = 16 * 1024
 DEFAULT_K = 5
+# Also the maximum of all passages that several queries can ask for together.
 MAX_K = 200
+MAX_QUERIES = 20
+MAX_CONTEXT = 5
+MIN_CHARACTERS = 100
+MAX_CHARACTERS = 1_000_000
 SEARCH_MODES = {"hybrid": "keywords and meaning", "vector": "meaning", "text": "keywords"}
 ON_DUPLICATE_CHOICES = {
     "skip": "return the existing document",
@@ -197,9 +202,24 @@ def choice_reader(choices: Collection[str]) -> Callable[[str, Any], str]:
 
 
 def read_collection_names(name: str, value: Any) -> list[str]:
-    """Reads an array of names, one name, or a repeated parameter of a query string. Duplicates are dropped.
+    """Duplicates are dropped."""
+    unique_names = list(dict.fromkeys(read_texts(name, value)))
+    if not 1 <= len(unique_names) <= MAX_COLLECTIONS:
+        raise InvalidParameter(f"{name} must contain 1 to {MAX_COLLECTIONS} names.", field=name)
+    return unique_names
 
-    >>> read_collection_names("names", TextValue(("b", "a"))), read_collection_names("n", TextValue(('["a", "c"]',)))
+
+def read_queries(name: str, value: Any) -> list[str]:
+    queries = [read_query(name, query) for query in read_texts(name, value)]
+    if not 1 <= len(queries) <= MAX_QUERIES:
+        raise InvalidParameter(f"{name} must contain 1 to {MAX_QUERIES} queries.", field=name)
+    return queries
+
+
+def read_texts(name: str, value: Any) -> list[str]:
+    """Reads an array of texts, one text, or a repeated parameter of a query string.
+
+    >>> read_texts("names", TextValue(("b", "a"))), read_texts("names", TextValue(('["a", "c"]',)))
     (['b', 'a'], ['a', 'c'])
     """
     if isinstance(value, TextValue):
@@ -210,11 +230,8 @@ def read_collection_names(name: str, value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise InvalidParameter(f"{name} must be an array of strings.", field=name)
     if "" in value:
-        raise InvalidParameter(f"{name} must not contain an empty name.", field=name)
-    unique_names = list(dict.fromkeys(read_text(name, item) for item in value))
-    if not 1 <= len(unique_names) <= MAX_COLLECTIONS:
-        raise InvalidParameter(f"{name} must contain 1 to {MAX_COLLECTIONS} names.", field=name)
-    return unique_names
+        raise InvalidParameter(f"{name} must not contain an empty string.", field=name)
+    return [read_text(name, item) for item in value]
 
 
 def read_query(name: str, value: Any) -> str:

@@ -13,6 +13,7 @@ from collections_app.http.serializers import PassageSerializer
 from collections_app.metadata.validation import iso_timestamp
 from collections_app.models import Collection, Version
 from collections_app.models.documents import VersionState
+from collections_app.search.passages import Hit
 from collections_app.search.pipeline import SearchResult
 from system.errors import Conflict, InvalidInput
 from system.http import django_request
@@ -70,14 +71,16 @@ def load_response(request: Request, result: StoreResult) -> Response:
     return Response(body, status=200 if result.is_duplicate else 201 if is_done else 202)
 
 
-def passages_response(result: SearchResult) -> Response:
-    bodies = [
-        {"id": hit.id, "type": "Document"} | {name: getattr(hit, name) for name in HIT_FIELDS} for hit in result.hits
-    ]
-    response = Response(bodies)
-    if result.is_without_vectors:
+def passages_response(results: Sequence[SearchResult], *, is_list: bool) -> Response:
+    bodies = [list(map(passage_body, result.hits)) for result in results]
+    response = Response(bodies if is_list else bodies[0])
+    if any(result.is_without_vectors for result in results):
         response[SEARCH_MODE_HEADER] = "text"
     return response
+
+
+def passage_body(hit: Hit) -> dict[str, Any]:
+    return {"id": hit.id, "type": "Document"} | {name: getattr(hit, name) for name in HIT_FIELDS}
 
 
 def collection_bodies(collections: Sequence[Collection]) -> list[dict[str, Any]]:

@@ -13,7 +13,17 @@ from rest_framework import serializers as drf
 from rest_framework.fields import empty
 
 from collections_app.extract.file_formats import FORMAT_LABELS
-from collections_app.http.parameters import DEFAULT_K, MAX_COLLECTIONS, MAX_K, ON_DUPLICATE_CHOICES, SEARCH_MODES
+from collections_app.http.parameters import (
+    DEFAULT_K,
+    MAX_CHARACTERS,
+    MAX_COLLECTIONS,
+    MAX_CONTEXT,
+    MAX_K,
+    MAX_QUERIES,
+    MIN_CHARACTERS,
+    ON_DUPLICATE_CHOICES,
+    SEARCH_MODES,
+)
 from collections_app.models.collections import MAX_NAME_LENGTH
 from collections_app.models.documents import VersionState
 from collections_app.search.metadata_listing import DEFAULT_LIMIT, MAX_DOCUMENTS
@@ -61,7 +71,7 @@ class Parameters(drf.Serializer[Any]):
         omitted: a client that sends them could contradict its own body.
 
         >>> list(CollectionSearch.as_post_query_parameters().fields)
-        ['k', 'metadata', 'mode', 'alpha']
+        ['query', 'queries', 'k', 'metadata', 'mode', 'alpha', 'collapse', 'group_by', 'context', 'max_characters']
         """
         serializer = cls()
         for name, field in list(serializer.fields.items()):
@@ -123,7 +133,17 @@ class SearchParameters(Parameters):
     collection_names = drf.ListField(
         child=drf.CharField(), min_length=1, max_length=MAX_COLLECTIONS, help_text="The collections to search."
     )
-    query = drf.CharField(min_length=1, help_text="The search query, at most 8 KB.")
+    query = drf.CharField(
+        required=False, min_length=1, help_text="The search query, at most 8 KB. Required without `queries`."
+    )
+    queries = drf.ListField(
+        required=False,
+        child=drf.CharField(),
+        min_length=1,
+        max_length=MAX_QUERIES,
+        help_text="Several queries instead of one. The response is then an array with the passages of each query. "
+        f"All queries together can ask for {MAX_K} passages.",
+    )
     k = drf.IntegerField(min_value=1, max_value=MAX_K, default=DEFAULT_K, help_text="The maximum number of passages.")
     metadata = drf.CharField(required=False, allow_blank=True, help_text=FILTER_HELP)
     mode = drf.ChoiceField(choices=list(SEARCH_MODES.items()), default="hybrid", help_text="The retrieval method.")
@@ -131,6 +151,26 @@ class SearchParameters(Parameters):
         {"type": "number", "minimum": 0, "maximum": 1},
         required=False,
         help_text="The keyword weight in a hybrid search. Defaults to the collection's `alpha`.",
+    )
+    collapse = drf.BooleanField(
+        default=False, help_text="If `true`, of passages with the same text only the best is returned."
+    )
+    group_by = drf.ChoiceField(
+        required=False, choices=[("document", "only the best passage of each document")], help_text="Limits repetition."
+    )
+    context = drf.IntegerField(  # type: ignore[assignment]  # the field replaces a property of serializers
+        required=False,
+        min_value=0,
+        max_value=MAX_CONTEXT,
+        help_text="Adds this number of passages before and after each passage, and joins those that then touch or "
+        "overlap. 0 only joins neighbours.",
+    )
+    max_characters = drf.IntegerField(
+        required=False,
+        min_value=MIN_CHARACTERS,
+        max_value=MAX_CHARACTERS,
+        help_text="The maximum length of all returned passages together. The last ones are left out, and a first one "
+        "that is too long is cut.",
     )
 
 

@@ -10,6 +10,7 @@ from collections_app.lexical.term_statistics import QueryTerms
 from collections_app.lexical.tokens import PreparedText, is_single_character, prepare_words_with_spans
 from system.plain_sql import fetch_rows
 
+from .arrangement import Span
 from .fusion import Candidate
 
 # The maximum number of query words that are highlighted in a passage.
@@ -27,9 +28,17 @@ CHUNKS_SQL = """
     WHERE chunk.id = ANY(%s)
 """
 
-POSITIONS_SQL = """
-    SELECT chunk.id, version.document_id, chunk.number
-    FROM chunk JOIN document_version version ON version.id = chunk.version_id WHERE chunk.id = ANY(%s)
+# The text of a document from its chunk with the first number to that with the last one, without repeating overlaps.
+JOINED_SQL = """
+    SELECT substr(document_text.text, part.char_start + 1, part.char_end - part.char_start),
+        part.char_start, part.char_end, part.page, part.page_end
+    FROM unnest(%s::bigint[], %s::int[], %s::int[]) WITH ORDINALITY AS span (version_id, first, last, number)
+    JOIN document_text ON document_text.version_id = span.version_id
+    CROSS JOIN LATERAL (
+        SELECT min(char_start) AS char_start, max(char_end) AS char_end, min(page) AS page, max(page_end) AS page_end
+        FROM chunk WHERE chunk.version_id = span.version_id AND chunk.number BETWEEN span.first AND span.last
+    ) AS part
+    ORDER BY span.number
 """
 # Private-use characters, which never occur in prepared text.
 START_MARK, STOP_MARK = "\ue000", "\ue001"
@@ -82,22 +91,44 @@ class Hit:
         return str(uuid5(NAMESPACE_URL, f"{self.collection_name}\n{self.doc_id}\n{self.chunk_index}"))
 
 
-def read_passages(chunks: Sequence[Candidate], k: int, query_terms: Mapping[str, QueryTerms]) -> list[Hit]:
-    """Returns the best k chunks as hits; ties are sorted by document and position."""
-    best_chunks = _take_best(chunks, k)
-    rows = _fetch_hits([chunk.chunk_id for chunk in best_chunks])
-    best_rows = [(chunk, rows[chunk.chunk_id]) for chunk in best_chunks]
+def read_passages(spans: Sequence[Span], query_terms: Mapping[str, QueryTerms]) -> list[Hit]:
+    """Returns the results with their texts and highlights."""
+    rows = _fetch_hits([span.chunk.chunk_id for span in spans])
+    found = [(span, rows[span.chunk.chunk_id]) for span in spans]
+    best_rows = [(span.chunk, row) for (span, _), row in zip(found, _join_texts(found), strict=True)]
     highlights = find_highlights([_highlight_request(row, query_terms[row.collection_id]) for _, row in best_rows])
     return [_complete_hit(chunk, row, offsets) for (chunk, row), offsets in zip(best_rows, highlights, strict=True)]
 
 
-def _take_best(chunks: Sequence[Candidate], k: int) -> list[Candidate]:
-    """Returns the first k chunks. Reads only the positions of ties, because thousands of equal texts may tie."""
-    tied_chunks = [chunk for chunk in chunks if chunk.rank <= chunks[k - 1].rank] if len(chunks) > k else chunks
-    rows = fetch_rows(POSITIONS_SQL, [[chunk.chunk_id for chunk in tied_chunks]])
-    positions = {chunk_id: position for chunk_id, *position in rows}
-    existing_chunks = [chunk for chunk in tied_chunks if chunk.chunk_id in positions]
-    return sorted(existing_chunks, key=lambda chunk: (chunk.rank, positions[chunk.chunk_id]))[:k]
+def _join_texts(found: Sequence[tuple[Span, Hit]]) -> list[Hit]:
+    """Replaces the text of hits that show more than one chunk."""
+    hits = [hit for _, hit in found]
+    numbers = [number for number, (span, _) in enumerate(found) if span.first < span.last]
+    if numbers:
+        spans = [found[number][0] for number in numbers]
+        columns = [[getattr(span, name) for span in spans] for name in ("version_id", "first", "last")]
+        names = ("page_content", "char_start", "char_end", "page", "page_end")
+        for number, row in zip(numbers, fetch_rows(JOINED_SQL, columns), strict=True):
+            hits[number] = replace(hits[number], **dict(zip(names, row, strict=True)))
+    return hits
+
+
+def cut_to_length(hits: Sequence[Hit], max_characters: int) -> list[Hit]:
+    """Returns the first hits whose texts have at most this length together. The first one is cut if it is too long."""
+    kept: list[Hit] = []
+    remaining_characters = max_characters
+    for hit in hits:
+        if len(hit.page_content) > remaining_characters:
+            return kept or [_cut_text(hit, max_characters)]
+        remaining_characters -= len(hit.page_content)
+        kept.append(hit)
+    return kept
+
+
+def _cut_text(hit: Hit, length: int) -> Hit:
+    highlights = [[start, end] for start, end in hit.highlights if end <= length]
+    text = hit.page_content[:length]
+    return replace(hit, page_content=text, char_end=hit.char_start + length, highlights=highlights)
 
 
 def _fetch_hits(chunk_ids: Sequence[int]) -> dict[int, Hit]:

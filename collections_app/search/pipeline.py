@@ -1,4 +1,4 @@
-"""Runs a search: scope, keyword and vector retrieval, fusion, passages."""
+"""Runs a search: scope, keyword and vector retrieval, fusion, arrangement, passages."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,9 @@ from collections_app.models import Collection, EmbeddingSpace
 from system.errors import Unavailable
 
 from . import keyword_retrieval, vector_retrieval
+from .arrangement import Arrangement, arrange
 from .fusion import Candidate, fuse
-from .passages import Hit, read_passages
+from .passages import Hit, cut_to_length, read_passages
 from .scope import Scope, build_scopes, snapshot_transaction
 
 # The fusion takes at least this many candidates from each retrieval.
@@ -33,6 +34,8 @@ class SearchRequest:
     filter: Filter
     mode: str = "hybrid"
     alpha: float | None = None
+    arrangement: Arrangement = Arrangement()
+    max_characters: int | None = None
 
     @property
     def candidate_count(self) -> int:
@@ -81,7 +84,10 @@ def _search(
     for scope in build_scopes(collections, request.filter):
         vector = (vectors or {}).get(scope.collection.space_id)
         candidates += _candidates(scope, request, terms[scope.collection.pk], vector)
-    return SearchResult(hits=read_passages(fuse(candidates), request.k, terms), is_without_vectors=vectors is None)
+    hits = read_passages(arrange(fuse(candidates), request.k, request.arrangement), terms)
+    if request.max_characters is not None:
+        hits = cut_to_length(hits, request.max_characters)
+    return SearchResult(hits=hits, is_without_vectors=vectors is None)
 
 
 def _embed_query(collections: Sequence[Collection], request: SearchRequest) -> Mapping[int, str] | None:

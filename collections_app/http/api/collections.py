@@ -14,12 +14,10 @@ from rest_framework.response import Response
 from accounts.models import User
 from collections_app import access, embed
 from collections_app.documents import counts, deletion
-from collections_app.http import parameters, responses, serializers
+from collections_app.http import parameters, responses, search_requests, serializers
 from collections_app.http.api import base
 from collections_app.http.api.serializers import CollectionDetailSerializer, CollectionSettingsSerializer, role_names
-from collections_app.http.endpoints import build_search_request
 from collections_app.models import Collection
-from collections_app.search.pipeline import search
 from collections_app.vectors import reembedding
 from system.errors import AccessDenied, BadRequest, Conflict, NotFound
 from system.openapi import describe
@@ -133,8 +131,10 @@ class SearchCollection(base.ManagementView):
         request=serializers.CollectionSearch,
     )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
-        search_request = build_search_request(parameters.parse_request(request, serializers.CollectionSearch.names()))
-        return responses.passages_response(search([self.open_collection(sys_id, "read")], search_request))
+        searches = search_requests.read_searches(
+            parameters.parse_request(request, serializers.CollectionSearch.names())
+        )
+        return search_requests.respond([self.open_collection(sys_id, "read")], searches)
 
 
 def settings_response(caller: User, collection: Collection, status: int = 200) -> Response:

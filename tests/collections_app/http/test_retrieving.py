@@ -305,3 +305,49 @@ def test_hostile_text_is_returned_unchanged(manager: KeyCaller):  # C25, C26
     assert response.json()[0]["page_content"] == hostile_text
     assert response["Content-Type"] == "application/json" and response["X-Content-Type-Options"] == "nosniff"
     assert json.loads(response.content)
+
+
+def test_several_queries_are_answered_at_once(library_caller: KeyCaller):
+    queries = ["red toner", "paper jams", "red toner"]
+    response = library_caller.post(SEARCH_PATH, {"collection_names": ["printers"], "queries": queries, "k": 1})
+    assert response.status_code == 200, response.content
+    single = [
+        library_caller.get(SEARCH_PATH, collection_names="printers", query=query, k=1).json() for query in queries
+    ]
+    assert response.json() == single
+    assert library_caller.get(SEARCH_PATH, collection_names="printers", queries=queries, k=1).json() == single
+    assert library_caller.get(SEARCH_PATH, collection_names="printers", queries="red toner", k=1).json() == single[:1]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "field", "code"),
+    [
+        ({"query": None}, "query", "mandatory"),
+        ({"queries": ["a"]}, "queries", "contradiction"),
+        ({"query": None, "queries": []}, "queries", "invalid_parameter"),
+        ({"query": None, "queries": ["a", " "]}, "queries", "invalid_parameter"),
+        ({"query": None, "queries": ["a"] * 21}, "queries", "invalid_parameter"),
+        ({"query": None, "queries": ["a"] * 3, "k": 70}, "k", "invalid_parameter"),
+        ({"group_by": "page"}, "group_by", "invalid_parameter"),
+        ({"context": 6}, "context", "invalid_parameter"),
+        ({"context": True}, "context", "invalid_parameter"),
+        ({"max_characters": 99}, "max_characters", "invalid_parameter"),
+        ({"collapse": "maybe"}, "collapse", "invalid_parameter"),
+    ],
+)
+def test_invalid_arrangements_are_refused(library_caller: KeyCaller, parameters: Any, field: str, code: str):
+    body = {"collection_names": ["printers"], "query": "red", **parameters}
+    response = library_caller.post(SEARCH_PATH, body)
+    error = response.json()["errors"][0]
+    assert (response.status_code, error["field"], error["code"]) == (400, field, code), error
+
+
+def test_passages_are_arranged_as_asked(library_caller: KeyCaller):
+    library_caller.load("The TONER is red.", "printers", doc_id="copy")
+    collection = Collection.objects.get(name="printers")
+    for path, scope in ((SEARCH_PATH, {"collection_names": ["printers"]}), (f"{API_PATH}/{collection.pk}/search", {})):
+        body = {**scope, "query": "red toner", "mode": "text"}
+        assert len(library_caller.post(path, body).json()) == 2
+        assert len(library_caller.post(path, {**body, "collapse": True}).json()) == 1
+        wishes = {"group_by": "document", "context": 1, "max_characters": 100}
+        assert doc_ids(library_caller.post(path, {**body, **wishes})) == doc_ids(library_caller.post(path, body))

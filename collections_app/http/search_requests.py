@@ -1,0 +1,52 @@
+"""Reads the parameters of a search, and responds with its passages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from rest_framework.response import Response
+
+from collections_app.http import parameters, responses
+from collections_app.http.parameters import RequestParameters
+from collections_app.models import Collection
+from collections_app.search.arrangement import Arrangement
+from collections_app.search.pipeline import SearchRequest, search
+from system.errors import BadRequest, InvalidParameter
+
+
+@dataclass(frozen=True, slots=True)
+class Searches:
+    """The search of each query. The response has one more level if the caller sent a list of queries."""
+
+    requests: Sequence[SearchRequest]
+    is_list: bool
+
+
+def read_searches(values: RequestParameters) -> Searches:
+    queries = values.get("queries", parameters.read_queries)
+    query = values.get("query", parameters.read_query) if queries else values.require("query", parameters.read_query)
+    if queries and query:
+        raise BadRequest("Send either query or queries.", code="contradiction", field="queries")
+    k = values.get("k", parameters.number_reader(1, parameters.MAX_K)) or parameters.DEFAULT_K
+    if queries and k * len(queries) > parameters.MAX_K:
+        message = f"k times the number of queries must not exceed {parameters.MAX_K}."
+        raise InvalidParameter(message, field="k")
+    length_reader = parameters.number_reader(parameters.MIN_CHARACTERS, parameters.MAX_CHARACTERS)
+    request = SearchRequest(
+        query="",
+        k=k,
+        filter=parameters.read_filter(values, "metadata"),
+        mode=values.get("mode", parameters.choice_reader(parameters.SEARCH_MODES)) or "hybrid",
+        alpha=values.get("alpha", parameters.read_weight),
+        arrangement=Arrangement(
+            collapses_copies=values.get("collapse", parameters.read_boolean) or False,
+            by_document=values.get("group_by", parameters.choice_reader(("document",))) is not None,
+            context=values.get("context", parameters.number_reader(0, parameters.MAX_CONTEXT)),
+        ),
+        max_characters=values.get("max_characters", length_reader),
+    )
+    return Searches([replace(request, query=text) for text in queries or [query or ""]], queries is not None)
+
+
+def respond(collections: Sequence[Collection], searches: Searches) -> Response:
+    results = [search(collections, request) for request in searches.requests]
+    return responses.passages_response(results, is_list=searches.is_list)
