@@ -4,18 +4,18 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from io import BytesIO
-from itertools import count
+from itertools import chain, count
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Max, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from collections_app.documents import deletion
 from collections_app.models import Collection, Document, Version
-from collections_app.models.collections import normalize_name
+from collections_app.models.collections import MAX_NAME_LENGTH, InvalidName, normalize_name
 from collections_app.models.documents import VersionState
 from collections_app.queue import leases, worker_signals
 from system.errors import Conflict, NotFound
@@ -23,6 +23,8 @@ from system.http.uploads import clean_filename
 from system.plain_sql import fetch_rows, run_statement, server_binding_cursor
 
 PIECE_BYTES = 1024 * 1024
+# Leaves room for a number.
+MAX_FILE_NAME_LENGTH = MAX_NAME_LENGTH - 10
 DUPLICATE_MESSAGE = "This document already exists{}. Send on_duplicate=replace to replace it."
 
 
@@ -54,18 +56,24 @@ def store_document(
     format: str,
     metadata: dict[str, Any],
     doc_id: str | None,
-    on_duplicate: str,
+    on_duplicate: str | None,
     user_id: str,
     takes_lease: bool,
 ) -> StoreResult:
-    """Stores a document durably. With `takes_lease` the current request processes it, otherwise the worker does."""
+    """Stores a document durably. With `takes_lease` the current request processes it, otherwise the worker does.
+
+    If `on_duplicate` is None, an equal document is not stored again, and a file whose name is taken gets another name.
+    """
     columns = {"filename": clean_filename(filename), "format": format, "metadata": metadata, "created_by": user_id}
     upload = _split_into_pieces(data, columns)
     doc_id = None if doc_id is None else normalize_name(doc_id, "doc_id")
+    file_name = _name_of_file(str(columns["filename"])) if doc_id is None and collection.doc_id_from_filename else None
+    if on_duplicate is not None:
+        doc_id, file_name = doc_id or file_name, None
     with transaction.atomic():
         _lock_content_and_doc_id(collection.pk, upload.sha256, doc_id)
         _lock_collection(collection)
-        version, is_duplicate = _find_or_create_version(collection, upload, doc_id, on_duplicate)
+        version, is_duplicate = _find_or_create_version(collection, upload, doc_id, on_duplicate or "skip", file_name)
         token = leases.take_lease(version.pk) if takes_lease and not is_duplicate else None
         version = Version.objects.select_related("document__collection").get(pk=version.pk)
         if not is_duplicate and token is None:
@@ -141,21 +149,19 @@ def _lock_collection(collection: Collection) -> None:
 
 
 def _find_or_create_version(
-    collection: Collection, upload: ContentUpload, doc_id: str | None, on_duplicate: str
+    collection: Collection, upload: ContentUpload, doc_id: str | None, on_duplicate: str, file_name: str | None
 ) -> tuple[Version, bool]:
     """Returns the version of the uploaded content, and whether it is a duplicate.
 
-    The document is found by its `doc_id` or, without one, by its bytes and metadata.
+    The document is found by its `doc_id` or, without one, by its bytes and metadata. A new one without `doc_id` gets
+    the name of its file or a number.
     """
     documents = Document.objects.select_for_update(no_key=True, of=("self",))
     documents = documents.filter(collection=collection, deleted_at=None)
     same_content = filter_same_content(documents, collection, upload.sha256, upload.columns["metadata"]).order_by("id")
     document = same_content.first() if doc_id is None else documents.filter(doc_id=doc_id).first()
     if document is None:
-        ((sys_id,),) = fetch_rows("SELECT public.svc_new_sys_id()")
-        document = Document.objects.create(
-            id=sys_id, doc_id=doc_id or sys_id, collection=collection, created_by=upload.columns["created_by"]
-        )
+        document = _create_document(collection, doc_id, file_name, created_by=upload.columns["created_by"])
         return _add_version(document, upload, generation=1), False
     has_same_content = doc_id is None or same_content.filter(pk=document.pk).exists()
     if on_duplicate == "replace" and (doc_id is None or not has_same_content):
@@ -169,6 +175,34 @@ def _find_or_create_version(
     # Chosen: a failed document that is sent again is processed again, since the cause may have been fixed.
     is_requeued = version.state == VersionState.FAILED and leases.requeue_failed_version(version.pk)
     return version, not is_requeued
+
+
+def _create_document(collection: Collection, doc_id: str | None, file_name: str | None, *, created_by: str) -> Document:
+    ((sys_id,),) = fetch_rows("SELECT public.svc_new_sys_id()")
+    columns = {"id": sys_id, "collection": collection, "created_by": created_by}
+    while file_name is not None:
+        try:
+            with transaction.atomic():
+                return Document.objects.create(doc_id=_free_name(collection, file_name), **columns)
+        except IntegrityError:
+            continue  # another load has taken the name
+    return Document.objects.create(doc_id=doc_id or sys_id, **columns)
+
+
+def _name_of_file(filename: str) -> str | None:
+    """The file name as a `doc_id`, or None if it cannot be one."""
+    try:
+        return normalize_name(filename[:MAX_FILE_NAME_LENGTH], "doc_id")
+    except InvalidName:
+        return None
+
+
+def _free_name(collection: Collection, name: str) -> str:
+    """The name, or the first one of `name (2)`, `name (3)` … that no document has."""
+    documents = Document.objects.filter(collection=collection, deleted_at=None, doc_id__startswith=name)
+    taken_names = set(documents.values_list("doc_id", flat=True))
+    names = chain([name], (f"{name} ({number})" for number in count(2)))
+    return next(free for free in names if free not in taken_names)
 
 
 def _replace_content(document: Document, upload: ContentUpload) -> Version:

@@ -32,6 +32,6 @@ def read_options(values: RequestParameters) -> LoadOptions:
     return {
         "metadata": values.get("metadata", parameters.read_metadata) or {},
         "doc_id": values.get("doc_id", parameters.read_name),
-        "on_duplicate": values.get("on_duplicate", parameters.choice_reader(parameters.ON_DUPLICATE_CHOICES)) or "skip",
+        "on_duplicate": values.get("on_duplicate", parameters.choice_reader(parameters.ON_DUPLICATE_CHOICES)),
         "wants_to_wait": values.get("wait", parameters.read_boolean) is not False,
     }

@@ -25,7 +25,8 @@ LOAD_SLOTS = threading.BoundedSemaphore(2)
 class LoadOptions(TypedDict):
     metadata: dict[str, Any]
     doc_id: str | None
-    on_duplicate: str
+    # None is `skip`, but a file whose name is taken gets another name.
+    on_duplicate: str | None
     wants_to_wait: bool
 
 

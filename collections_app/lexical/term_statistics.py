@@ -85,24 +85,29 @@ VERSION_LANGUAGE_SQL = f"""
     FROM document_version WHERE id = %s
 """
 
-# Stop words of the other languages are excluded from `simple`, where they would seem rare.
-QUERY_WORDS_SQL = f"""
-    WITH language AS MATERIALIZED (
-        SELECT scope.collection, config.cfgname::text AS configuration,
+# The languages of each collection, with the words of the query.
+LANGUAGES_SQL = f"""
+    language AS MATERIALIZED (
+        SELECT scope.collection, scope.words, config.cfgname::text AS configuration,
             {LEXEME_PREFIX_SQL.format(configuration="config.cfgname::text", unmarked="scope.unmarked")} AS mark
-        FROM unnest(%(collections)s::text[], %(unmarked)s::text[]) AS scope (collection, unmarked)
+        FROM unnest(%(collections)s::text[], %(unmarked)s::text[], %(words)s::text[])
+            AS scope (collection, unmarked, words)
         CROSS JOIN pg_ts_config AS config
         JOIN term_count AS counted ON counted.collection_id = scope.collection
             AND counted.term =
                 {LANGUAGE_TERM_SQL.format(collection="scope.collection", configuration="config.cfgname::text")}
     )
+"""
+# Stop words of the other languages are excluded from `simple`, where they would seem rare.
+QUERY_WORDS_SQL = f"""
+    WITH {LANGUAGES_SQL}
     SELECT language.collection, language.configuration,
         word.lexeme, word.position, word.term, coalesce(counted.chunks, 0)
     FROM language
     CROSS JOIN LATERAL (
         SELECT token.lexeme, {SPARSE_INDEX_SQL.format(lexeme="language.mark || token.lexeme")},
             {TERM_SQL.format(collection="language.collection", lexeme="language.mark || token.lexeme")}
-        FROM unnest(to_tsvector(language.configuration::regconfig, %(words)s)) AS token
+        FROM unnest(to_tsvector(language.configuration::regconfig, language.words)) AS token
     ) AS word (lexeme, position, term)
     LEFT JOIN term_count AS counted ON counted.collection_id = language.collection AND counted.term = word.term
     WHERE language.configuration <> '{SIMPLE_CONFIGURATION}' OR NOT EXISTS (
@@ -197,13 +202,17 @@ def change_term_counts(version_id: int, collection_id: str, sign: int) -> None:
         run_statement(DELETE_EMPTY_COUNTS_SQL, parameters)
 
 
-def find_query_terms(query: str, collections: Sequence[Collection]) -> Mapping[str, QueryTerms]:
-    """Return the words of a query by collection id, in each language that occurs in the collection."""
+def find_query_terms(
+    query: str, collections: Sequence[Collection], synonyms: Mapping[str, str] | None = None
+) -> Mapping[str, QueryTerms]:
+    """Return the words of a query by collection id, in each language that occurs in the collection, with those that a
+    collection has as synonyms."""
+    added_words = synonyms or {}
     ids = [collection.sys_id for collection in collections]
     parameters: dict[str, Any] = {
         "collections": ids,
         "unmarked": [collection.unmarked_configuration for collection in collections],
-        "words": prepare_words(query),
+        "words": [prepare_words(" ".join((query, added_words.get(sys_id, "")))) for sys_id in ids],
     }
     words: dict[str, list[QueryWord]] = {sys_id: [] for sys_id in ids}
     sizes = dict(fetch_rows(COLLECTION_SIZES_SQL, [ids]))

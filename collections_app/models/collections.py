@@ -168,6 +168,20 @@ class Collection(Record):
         validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
         help_text="Keyword weight in hybrid search (1 = keywords only, 0 = semantic only).",
     )
+    # One group a line, separated by commas; see `lexical.synonyms`.
+    synonyms = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Words that mean the same, one group a line, separated by commas: printer, MFP, multifunction "
+        "device. A search for one also finds the others.",
+    )
+    doc_id_from_filename = models.BooleanField(
+        "document IDs from file names",
+        default=False,
+        db_default=False,
+        help_text="A new document that is loaded without an ID gets its file name as its ID, instead of a number.",
+    )
     reader_roles = role_list_field("readers", "Roles that can search this collection.")
     writer_roles = role_list_field(
         "writers", "Roles that can add, delete and search documents. If empty: collection_admin."

@@ -14,6 +14,7 @@ from accounts.models import Role
 from collections_app import access, embed
 from collections_app.documents import counts
 from collections_app.http.api.serializers import check_language
+from collections_app.lexical.synonyms import check_synonyms
 from collections_app.models import Collection
 from collections_app.models.collections import InvalidName, check_visible_characters, normalize_name
 from collections_app.pages.views import CollectionPage, confirmation_page
@@ -55,7 +56,10 @@ class AccessForm(forms.ModelForm):  # type: ignore[type-arg]
 class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Collection
-        fields = ("name", "text_configuration", "chunk_size", "chunk_overlap", "alpha")
+        fields = (
+            "name", "text_configuration", "chunk_size", "chunk_overlap", "alpha", "synonyms", "doc_id_from_filename",
+        )  # fmt: skip
+        widgets = {"synonyms": forms.Textarea(attrs={"rows": 4})}
         labels = {"alpha": "Keyword weight"}
         help_texts = {
             "text_configuration": LANGUAGE_HELP,
@@ -79,6 +83,9 @@ class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
         if Collection.objects.filter(name=name, deleted_at__isnull=True).exclude(pk=self.instance.pk).exists():
             raise forms.ValidationError(NAME_TAKEN)
         return name
+
+    def clean_synonyms(self) -> str:
+        return check_synonyms(self.cleaned_data["synonyms"])
 
     def clean_text_configuration(self) -> str:
         return check_language(self.cleaned_data["text_configuration"])

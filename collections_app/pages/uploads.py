@@ -59,7 +59,7 @@ class UploadView(DocumentsPage):
         options: loading.LoadOptions = {
             "metadata": metadata or (document.displayed_version().metadata if document else {}),
             "doc_id": document.doc_id if document else None,
-            "on_duplicate": "replace" if document else "skip",
+            "on_duplicate": "replace" if document else None,
             "wants_to_wait": False,
         }
         load_request = load_requests.from_upload(upload, options)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from collections_app import embed
-from collections_app.lexical import term_statistics
+from collections_app.lexical import synonyms, term_statistics
 from collections_app.lexical.term_statistics import QueryTerms
 from collections_app.metadata.filter import Filter
 from collections_app.models import Collection, EmbeddingSpace
@@ -79,7 +79,9 @@ def _changed_collections(collections: Sequence[Collection], request: SearchReque
 def _search(
     collections: Sequence[Collection], request: SearchRequest, vectors: Mapping[int, str] | None
 ) -> SearchResult:
-    terms = term_statistics.find_query_terms(request.query, collections)
+    terms = term_statistics.find_query_terms(
+        request.query, collections, synonyms.find_synonyms(request.query, collections)
+    )
     candidates: list[Candidate] = []
     for scope in build_scopes(collections, request.filter):
         vector = (vectors or {}).get(scope.collection.space_id)

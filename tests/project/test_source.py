@@ -31,6 +31,7 @@ SQL_MODULES = {
     "collections_app/documents/deletion.py": "documents are locked in one order, rows are deleted in batches",
     "collections_app/search/passages.py": "passages are read with their document, PostgreSQL highlights them",
     "collections_app/queue/leases.py": "one statement leases the next document, by the database clock",
+    "collections_app/lexical/synonyms.py": "synonyms are compared with the query in each language",
     "collections_app/lexical/term_statistics.py": "the database extracts, weights and counts words",
     "collections_app/search/keyword_retrieval.py": "the database ranks passages by keywords",
     "collections_app/metrics.py": "the queue is counted in one statement",

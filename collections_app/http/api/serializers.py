@@ -12,6 +12,7 @@ from accounts.models import Role
 from collections_app.http import parameters
 from collections_app.http.api.base import StrictSerializer
 from collections_app.http.serializers import CollectionSerializer
+from collections_app.lexical.synonyms import check_synonyms
 from collections_app.metadata import validation as document_metadata
 from collections_app.models import Collection
 from collections_app.models.collections import (
@@ -94,6 +95,17 @@ class CollectionSettingsSerializer(StrictSerializer):
         help_text="The PostgreSQL text search configuration for new and reprocessed documents. If empty, it is "
         "detected per document.",
     )
+    synonyms = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        trim_whitespace=False,
+        help_text="Groups of words and phrases that mean the same, one group a line, separated by commas.",
+    )
+    doc_id_from_filename = serializers.BooleanField(
+        required=False,
+        help_text="Whether a file that is loaded without `doc_id` gets its file name as its `doc_id`, instead of a "
+        "number. Applies to new loads.",
+    )
     reader_roles = RolesField(required=False)
     writer_roles = RolesField(required=False)
 
@@ -107,6 +119,9 @@ class CollectionSettingsSerializer(StrictSerializer):
 
     def validate_language(self, value: str) -> str:
         return check_language(value)
+
+    def validate_synonyms(self, value: str) -> str:
+        return check_synonyms(parameters.require_storable("synonyms", value))
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         collection = self.instance if isinstance(self.instance, Collection) else Collection()

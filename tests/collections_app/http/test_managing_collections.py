@@ -16,7 +16,8 @@ from tests.support.users import make_user
 
 pytestmark = pytest.mark.django_db
 RESPONSE_FIELDS = {
-    "sys_id", "collection_name", "chunk_size", "chunk_overlap", "alpha", "language", "reader_roles", "writer_roles",
+    "sys_id", "collection_name", "chunk_size", "chunk_overlap", "alpha", "language", "synonyms", "doc_id_from_filename",
+    "reader_roles", "writer_roles",
     "documents_count", "chunks_count", "documents_by_status", "embedding_model", "next_embedding_model", "created_at",
     "updated_at", "rights",
 }  # fmt: skip

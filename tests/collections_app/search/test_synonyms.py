@@ -1,0 +1,63 @@
+"""Synonyms of a collection: which queries they extend, in which languages, and that they stay in their collection."""
+
+import pytest
+from django.core.exceptions import ValidationError
+
+from collections_app.lexical.synonyms import MAX_SYNONYMS_LENGTH, check_synonyms, find_synonyms
+from collections_app.models import Collection
+from tests.collections_app.search.searches import add_document, make_collection, run_search
+
+pytestmark = pytest.mark.django_db
+
+
+def keyword_hits(query: str, *collections: Collection) -> list[str]:
+    return [hit.doc_id for hit in run_search(collections, query, mode="text").hits if hit.scores["text"]]
+
+
+def make_help(name: str = "help", **columns: str) -> Collection:
+    collection = make_collection(name, synonyms="printer, MFP, multifunction device\nholiday, vacation", **columns)
+    add_document(collection, "mfp", "The MFP on the third floor is broken.")
+    add_document(collection, "device", "A multifunction device scans too.")
+    add_document(collection, "leave", "Your vacations are approved by the manager.")
+    return collection
+
+
+@pytest.mark.parametrize(
+    ("query", "doc_ids"),
+    [
+        ("Printers!", {"mfp", "device"}),
+        ("multifunction   DEVICES", {"mfp", "device"}),
+        ("multifunction car devices", {"device"}),  # not the phrase
+        ("my holidays", {"leave"}),
+        ("car", set()),
+    ],
+)
+def test_query_finds_synonyms(query: str, doc_ids: set[str]):
+    assert set(keyword_hits(query, make_help())) == doc_ids
+
+
+def test_synonyms_are_highlighted():
+    hit = run_search(make_help(), "holiday", mode="text").hits[0]
+    assert [hit.page_content[start:end] for start, end in hit.highlights] == ["vacations"]
+
+
+def test_synonyms_of_other_languages():
+    collection = make_collection(synonyms="Drucker, принтер, 打印机", text_configuration="")
+    add_document(collection, "ru", "Сломались все принтеры, вызовите мастера как можно скорее.")
+    add_document(collection, "zh", "三楼的打印机没有墨粉了。请尽快更换。否则无法打印文件。")
+    assert set(keyword_hits("Drucker", collection)) == {"ru", "zh"}
+
+
+def test_synonyms_stay_in_their_collection():
+    own = make_collection("own")
+    add_document(own, "mfp", "The MFP is broken.")
+    assert keyword_hits("printer", own) == []
+    theirs = make_help("theirs")
+    assert keyword_hits("printer", own) == []
+    assert find_synonyms("printer", [own, theirs]).keys() == {theirs.pk}
+
+
+@pytest.mark.parametrize("text", ["printer", "a, b\nprinter,", "printer, …", "a," * MAX_SYNONYMS_LENGTH])
+def test_invalid_synonyms_are_refused(text: str):
+    with pytest.raises(ValidationError):
+        check_synonyms(text)
