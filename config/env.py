@@ -76,6 +76,10 @@ class Environment:
     embedding_batch: int = variable("SVC_EMBEDDING_BATCH", 64, parsers.integer(1, 2048))
     embedding_concurrency: int = variable("SVC_EMBEDDING_CONCURRENCY", 4, parsers.integer(1, 64))
 
+    rerank_url: str | None = variable("SVC_RERANK_URL", parse=parsers.provider_url)
+    rerank_model: str | None = variable("SVC_RERANK_MODEL")
+    rerank_api_key: str | None = variable("SVC_RERANK_API_KEY", is_secret=True)
+
     @property
     def is_production(self) -> bool:
         return self.env == "production"
@@ -130,8 +134,13 @@ def read(environ: Mapping[str, str]) -> Environment:
     environment = Environment(**values)
     if (environment.tls_cert is None) != (environment.tls_key is None):
         raise ConfigurationError("Set SVC_TLS_CERT and SVC_TLS_KEY together.")
-    if "@" in urlsplit(environment.openai_base_url or "").netloc:  # a parser's error would repeat the value
-        raise ConfigurationError("OPENAI_BASE_URL must not contain a login or password. Set the key in OPENAI_API_KEY.")
+    urls = {
+        ("OPENAI_BASE_URL", "OPENAI_API_KEY"): environment.openai_base_url,
+        ("SVC_RERANK_URL", "SVC_RERANK_API_KEY"): environment.rerank_url,
+    }
+    for (name, key), url in urls.items():
+        if "@" in urlsplit(url or "").netloc:  # a parser's error would repeat the value
+            raise ConfigurationError(f"{name} must not contain a login or password. Set the key in {key}.")
     if environment.embedding_provider == "openai":
         if environment.embedding_model is None:
             raise ConfigurationError("SVC_EMBEDDING_PROVIDER=openai requires SVC_EMBEDDING_MODEL.")

@@ -49,6 +49,13 @@ EMBEDDING = {
     "api_key": ENVIRONMENT.openai_api_key,
     "ca_bundle": ENVIRONMENT.ca_bundle,
 }
+# The provider that sorts passages again; read only by collections_app.search.reranking.
+RERANKING: dict[str, Any] = {
+    "url": ENVIRONMENT.rerank_url,
+    "model": ENVIRONMENT.rerank_model,
+    "api_key": ENVIRONMENT.rerank_api_key,
+    "ca_bundle": ENVIRONMENT.ca_bundle,
+}
 # Read by the local model's tokenizer: its own threads doubled the time on two cores, and do not survive a fork.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 SECRET_ENCRYPTION_KEYS = ENVIRONMENT.secret_keys or (

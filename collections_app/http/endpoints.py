@@ -100,11 +100,11 @@ class RelevantDocuments(CollectionEndpoint):
 
     @describe(
         "search", "Search", PASSAGE_RESPONSES, *READ_ERRORS,
-        parameters=[serializers.SearchParameters, serializers.SEARCH_MODE_HEADER], methods=["GET"],
+        parameters=[serializers.SearchParameters, *serializers.SEARCH_HEADERS], methods=["GET"],
     )  # fmt: skip
     @describe(
         "search_by_a_body", "Search with a JSON body", PASSAGE_RESPONSES, *READ_WITH_BODY_ERRORS,
-        parameters=[serializers.SearchParameters.as_post_query_parameters(), serializers.SEARCH_MODE_HEADER],
+        parameters=[serializers.SearchParameters.as_post_query_parameters(), *serializers.SEARCH_HEADERS],
         request=serializers.SearchParameters, methods=["POST"],
     )  # fmt: skip
     def get(self, request: Request) -> Response:

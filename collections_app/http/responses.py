@@ -20,6 +20,7 @@ from system.http import django_request
 from system.http.error_responses import own_url
 
 SEARCH_MODE_HEADER = "X-Search-Mode"
+RERANK_HEADER = "X-Rerank"
 # `type` is the same for all passages.
 HIT_FIELDS = tuple(name for name in PassageSerializer().get_fields() if name not in ("id", "type"))
 DOCUMENT_PATH = "/api/collections/{collection}/documents/{document}"
@@ -76,6 +77,8 @@ def passages_response(results: Sequence[SearchResult], *, is_list: bool) -> Resp
     response = Response(bodies if is_list else bodies[0])
     if any(result.is_without_vectors for result in results):
         response[SEARCH_MODE_HEADER] = "text"
+    if any(result.is_without_reranking for result in results):
+        response[RERANK_HEADER] = "unavailable"
     return response
 
 

@@ -8,6 +8,7 @@ from rest_framework.response import Response
 from collections_app.http import parameters, responses
 from collections_app.http.parameters import RequestParameters
 from collections_app.models import Collection
+from collections_app.search import reranking
 from collections_app.search.arrangement import Arrangement
 from collections_app.search.pipeline import SearchRequest, search
 from system.errors import BadRequest, InvalidParameter
@@ -43,7 +44,10 @@ def read_searches(values: RequestParameters) -> Searches:
             context=values.get("context", parameters.number_reader(0, parameters.MAX_CONTEXT)),
         ),
         max_characters=values.get("max_characters", length_reader),
+        reranks=values.get("rerank", parameters.read_boolean) or False,
     )
+    if request.reranks and not reranking.is_configured():
+        raise BadRequest("No provider is configured for rerank.", code="rerank_not_configured", field="rerank")
     return Searches([replace(request, query=text) for text in queries or [query or ""]], queries is not None)
 
 

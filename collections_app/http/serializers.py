@@ -5,7 +5,7 @@ Requests are read by `parameters`, which accepts each parameter from several pla
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from drf_spectacular.extensions import OpenApiSerializerExtension
 from drf_spectacular.utils import extend_schema_field
@@ -41,6 +41,14 @@ SEARCH_MODE_HEADER = response_header(
     {"const": "text"},
     "`text` if the search used keywords only, because the embedding provider was unavailable.",
 )
+SEARCH_HEADERS = [
+    SEARCH_MODE_HEADER,
+    response_header(
+        "X-Rerank",
+        {"const": "unavailable"},
+        "`unavailable` if the passages were not sorted again, because the provider failed.",
+    ),
+]
 PAGE_HEADERS = [
     response_header("X-Total-Count", {"type": "integer", "minimum": 0}, "The total number of entries."),
     response_header(
@@ -59,6 +67,9 @@ def schema_field(schema: Object, **options: Any) -> Any:
 class Parameters(drf.Serializer[Any]):
     # The parameters of an endpoint. Not a docstring, because it would become the description of each subclass.
 
+    # Not required, but described as if they were.
+    body_parameters: ClassVar[tuple[str, ...]] = ()
+
     @classmethod
     def names(cls) -> tuple[str, ...]:
         return tuple(cls().fields)
@@ -70,13 +81,13 @@ class Parameters(drf.Serializer[Any]):
         Required parameters are described only in the body, where generated clients then expect them. Defaults are
         omitted: a client that sends them could contradict its own body.
 
-        >>> list(CollectionSearch.as_post_query_parameters().fields)
-        ['query', 'queries', 'k', 'metadata', 'mode', 'alpha', 'collapse', 'group_by', 'context', 'max_characters']
+        >>> list(CollectionSearch.as_post_query_parameters().fields)[:4]
+        ['k', 'metadata', 'mode', 'alpha']
         """
         serializer = cls()
         for name, field in list(serializer.fields.items()):
             field.default = empty
-            if field.required:
+            if field.required or name in cls.body_parameters:
                 del serializer.fields[name]
         return serializer
 
@@ -130,6 +141,7 @@ class TextLoadSerializer(LoadParameters):
 
 
 class SearchParameters(Parameters):
+    body_parameters = ("query", "queries")  # one of them is required
     collection_names = drf.ListField(
         child=drf.CharField(), min_length=1, max_length=MAX_COLLECTIONS, help_text="The collections to search."
     )
@@ -172,6 +184,10 @@ class SearchParameters(Parameters):
         help_text="The maximum length of all returned passages together. The last ones are left out, and a first one "
         "that is too long is cut.",
     )
+    rerank = drf.BooleanField(
+        default=False,
+        help_text="If `true`, the best passages are sorted again by the provider that the operator has configured.",
+    )
 
 
 class CollectionSearch(SearchParameters):
@@ -207,6 +223,7 @@ class LoadResponseSerializer(drf.Serializer[Any]):
 class ScoresSerializer(drf.Serializer[Any]):
     vector = drf.FloatField(allow_null=True)
     text = drf.FloatField(allow_null=True)
+    rerank = drf.FloatField(required=False, help_text="Only with `rerank`.")
 
 
 class PassageSerializer(drf.Serializer[Any]):

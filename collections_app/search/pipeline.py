@@ -1,7 +1,7 @@
-"""Runs a search: scope, keyword and vector retrieval, fusion, arrangement, passages."""
+"""Runs a search: scope, keyword and vector retrieval, fusion, arrangement, passages, reranking."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from collections_app import embed
 from collections_app.lexical import synonyms, term_statistics
@@ -10,7 +10,7 @@ from collections_app.metadata.filter import Filter
 from collections_app.models import Collection, EmbeddingSpace
 from system.errors import Unavailable
 
-from . import keyword_retrieval, vector_retrieval
+from . import keyword_retrieval, reranking, vector_retrieval
 from .arrangement import Arrangement, arrange
 from .fusion import Candidate, fuse
 from .passages import Hit, cut_to_length, read_passages
@@ -36,6 +36,7 @@ class SearchRequest:
     alpha: float | None = None
     arrangement: Arrangement = Arrangement()
     max_characters: int | None = None
+    reranks: bool = False
 
     @property
     def candidate_count(self) -> int:
@@ -48,13 +49,26 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """The hits, best first. `is_without_vectors` is true if vectors were requested but unavailable."""
+    """The hits, best first. The others are true if vectors or a reranking were requested but unavailable."""
 
     hits: list[Hit]
     is_without_vectors: bool
+    is_without_reranking: bool = False
 
 
 def search(collections: Sequence[Collection], request: SearchRequest) -> SearchResult:
+    if not request.reranks:
+        result = _retrieve(collections, request)
+    else:
+        result = _retrieve(collections, replace(request, k=max(request.k, reranking.MIN_RERANKED)))
+        hits = reranking.rerank(request.query, result.hits)
+        result = replace(result, hits=(hits or result.hits)[: request.k], is_without_reranking=hits is None)
+    if request.max_characters is None:
+        return result
+    return replace(result, hits=cut_to_length(result.hits, request.max_characters))
+
+
+def _retrieve(collections: Sequence[Collection], request: SearchRequest) -> SearchResult:
     vectors = _embed_query(collections, request)
     with snapshot_transaction():
         changed_collections = _changed_collections(collections, request)
@@ -86,10 +100,8 @@ def _search(
     for scope in build_scopes(collections, request.filter):
         vector = (vectors or {}).get(scope.collection.space_id)
         candidates += _candidates(scope, request, terms[scope.collection.pk], vector)
-    hits = read_passages(arrange(fuse(candidates), request.k, request.arrangement), terms)
-    if request.max_characters is not None:
-        hits = cut_to_length(hits, request.max_characters)
-    return SearchResult(hits=hits, is_without_vectors=vectors is None)
+    spans = arrange(fuse(candidates), request.k, request.arrangement)
+    return SearchResult(hits=read_passages(spans, terms), is_without_vectors=vectors is None)
 
 
 def _embed_query(collections: Sequence[Collection], request: SearchRequest) -> Mapping[int, str] | None:

@@ -127,7 +127,7 @@ class SearchCollection(base.ManagementView):
 
     @describe(
         "collections_search", "Search a collection", {200: serializers.PassageSerializer(many=True)}, NotFound,
-        parameters=[serializers.CollectionSearch.as_post_query_parameters(), serializers.SEARCH_MODE_HEADER],
+        parameters=[serializers.CollectionSearch.as_post_query_parameters(), *serializers.SEARCH_HEADERS],
         request=serializers.CollectionSearch,
     )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:

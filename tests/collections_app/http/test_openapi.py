@@ -26,6 +26,9 @@ from tests.collections_app.http.calls import (
     make_key_caller,
 )
 
+ARRANGEMENT = {
+    "collapse": "true", "group_by": "document", "context": 0, "max_characters": 1000, "rerank": "false",
+}  # fmt: skip
 pytestmark = pytest.mark.django_db
 
 
@@ -188,12 +191,12 @@ def test_refusals_of_lists_are_declared(manager: KeyCaller, schema: dict[str, An
         (
             SEARCH_PATH,
             {"query": "toner", "collection_names": ["manuals"]},
-            {"k": 1, "metadata": "n=2", "mode": "text", "alpha": "0.5"},
+            {"k": 1, "metadata": "n=2", "mode": "text", "alpha": "0.5", **ARRANGEMENT},
         ),
         (
             f"{API_PATH}/{{sys_id}}/search",
             {"query": "toner"},
-            {"k": 1, "metadata": "n=2", "mode": "text", "alpha": 1},
+            {"k": 1, "metadata": "n=2", "mode": "text", "alpha": 1, **ARRANGEMENT},
         ),
         (BY_TAG_PATH, {"collection_name": "manuals"}, {"tag_info": "n=2", "limit": 1, "offset": 0}),
     ],

@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 from collections_app.lexical import term_statistics
 from collections_app.models import ChunkWords, Collection
 from collections_app.search import scope
+from collections_app.search.arrangement import Arrangement
 from collections_app.search.pipeline import SearchResult
 
 from .searches import PRINTER_DOCUMENTS, add_document, make_collection, run_search
 
 pytestmark = pytest.mark.django_db
 QUERIES = ("printer paper", "red lamp", "xyzzy", "message space for more")
+ARRANGED = Arrangement(collapses_copies=True, by_document=True, context=1)
 FOREIGN_WORDS = ["printer", "paper", "lamp", "red", "toner", "mail", "the", "xyzzy", "fox"]
 
 foreign_texts = st.lists(st.sampled_from(FOREIGN_WORDS), min_size=1, max_size=30).map(" ".join)
@@ -47,16 +49,18 @@ def _load_and_search(foreign_documents: list[tuple[str, str]], removed_count: in
     remaining_documents = iter(foreign_documents)
     for number, (doc_id, text) in enumerate(PRINTER_DOCUMENTS.items()):
         for name, foreign_text in itertools.islice(remaining_documents, 2):
-            collection = foreign_collections.get(name) or foreign_collections.setdefault(name, make_collection(name))
+            if name not in foreign_collections:
+                foreign_collections[name] = make_collection(name, synonyms="printer, xyzzy\nlamp, fox")
+            collection = foreign_collections[name]
             add_document(collection, f"{doc_id}{number}{len(foreign_text)}", foreign_text, status="open")
         add_document(own_collection, doc_id, text, status="open" if number % 2 else "closed")
     for collection in list(foreign_collections.values())[:removed_count]:
         with connection.cursor() as cursor:
             cursor.execute("DELETE FROM chunk WHERE collection_id = %s", [collection.pk])
     hits = [
-        comparable_hits(run_search(own_collection, query, mode=mode, filter=condition))
+        comparable_hits(run_search(own_collection, query, mode=mode, filter=condition, arrangement=arrangement))
         for query in QUERIES
-        for mode in ("hybrid", "text", "vector")
+        for mode, arrangement in (*((mode, Arrangement()) for mode in ("hybrid", "text", "vector")), ("text", ARRANGED))
         for condition in ("", "status=open")
     ]
     return json.dumps(hits).encode()
