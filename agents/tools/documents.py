@@ -79,10 +79,11 @@ def read_around(
         raise NotFound("The document does not contain this passage.", field="passage")
     first, last = chunks[0], chunks[-1]
     # Not the texts of the passages, which overlap.
-    text = Substr("text", first.char_start + 1, last.char_end - first.char_start)
+    span = Substr("text", first.char_start + 1, last.char_end - first.char_start)
+    text = ExtractedText.objects.filter(version=version).values_list(span, flat=True).first() or ""
     following = f"{match[1]}-{match[2]}-{generation}-{last.number + 1}"
     return {
-        "text": ExtractedText.objects.filter(version=version).values_list(text, flat=True).first(),
+        "text": first.table_header() + text,
         "document": document.page_title(),
         "collection": document.collection.name,
         "headings": first.heading_path,

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise, takewhile
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+from collections_app.chunk.tables import Table, find_tables
 
 # Separators, best first: paragraphs, lines, sentences of scripts without spaces, words. Chosen: words longer than
 # MAX_WORD_LENGTH are cut by length; cutting them into single characters took 40 times as long.
@@ -33,7 +35,8 @@ class HeadingLike(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A part of a text: `text == full_text[char_start:char_end]`."""
+    """A part of a text: `text` is `full_text[char_start:char_end]`, preceded by the header of the table if the part
+    begins in the body of a long table."""
 
     number: int
     text: str
@@ -42,6 +45,14 @@ class Passage:
     page: int | None
     page_end: int | None
     heading_path: tuple[str, ...]
+
+
+class Span(NamedTuple):
+    """The offsets of a passage; `header` is the header of the table that it continues."""
+
+    start: int
+    end: int
+    header: str = ""
 
 
 def split_into_passages(
@@ -65,14 +76,14 @@ def split_into_passages(
     return [
         Passage(
             number=number,
-            text=text[start:end],
+            text=header + text[start:end],
             char_start=start,
             char_end=end,
             page=bisect_right(page_starts, start) if page_starts else None,
             page_end=bisect_right(page_starts, end - 1) if page_starts else None,
             heading_path=find_heading_path(text, start, end, headings),
         )
-        for number, (start, end) in enumerate(passage_spans(text, size, overlap, headings))
+        for number, (start, end, header) in enumerate(passage_spans(text, size, overlap, headings))
     ]
 
 
@@ -85,23 +96,27 @@ def indexed_text(heading_path: Sequence[str], text: str) -> str:
     return "\n".join([*heading_path, text])
 
 
-def passage_spans(text: str, size: int, overlap: int, headings: Sequence[HeadingLike] = ()) -> list[tuple[int, int]]:
-    untrimmed_spans: list[tuple[int, int]] = []
+def passage_spans(text: str, size: int, overlap: int, headings: Sequence[HeadingLike] = ()) -> list[Span]:
+    tables = list(find_tables(text))
+    untrimmed_spans: list[Span] = []
     for start, end in section_spans(len(text), [heading.offset for heading in headings], size):
+        if end - start <= size:
+            untrimmed_spans.append(Span(start, end))
+            continue
         title_length = end_of_titles(text, start, end, headings) - start
         # A title stays with the text below it, even if that is longer than a passage.
-        if end - start <= size or title_length > size // 2 or title_length + overlap >= size:
+        if title_length > size // 2 or title_length + overlap >= size:
             title_length = 0
-        parts = split_section(text, start + title_length, end, size - title_length, overlap)
-        untrimmed_spans += [(start, parts[0][1]), *parts[1:]] if parts else [(start, end)]
-    spans: list[tuple[int, int]] = []
-    for start, end in (strip_span(text, *span) for span in untrimmed_spans):
+        parts = split_section(text, start + title_length, end, size - title_length, overlap, tables)
+        untrimmed_spans += [parts[0]._replace(start=start), *parts[1:]] if parts else [Span(start, end)]
+    spans: list[Span] = []
+    for span in (strip_span(text, span) for span in untrimmed_spans):
         # After trimming, a passage may lie entirely within its neighbor; it is then omitted.
-        if start >= end or (spans and end <= spans[-1][1]):
+        if span.start >= span.end or (spans and span.end <= spans[-1].end):
             continue
-        if spans and start == spans[-1][0]:
+        if spans and span.start == spans[-1].start:
             spans.pop()
-        spans.append((start, end))
+        spans.append(span)
     if len(spans) > MAX_PASSAGES:
         raise TooManyPassages(
             f"The text would be split into more than {MAX_PASSAGES:,} passages. Send it as several documents."
@@ -167,7 +182,27 @@ def has_text(section: str, path: tuple[str, ...]) -> bool:
     return bool(before.strip(TITLE_MARKUP) or after.strip(TITLE_MARKUP))
 
 
-def split_section(text: str, start: int, end: int, size: int, overlap: int) -> list[tuple[int, int]]:
+def split_section(text: str, start: int, end: int, size: int, overlap: int, tables: Sequence[Table]) -> list[Span]:
+    """Splits a section. A table that is longer than a passage is split separately, and its header is repeated."""
+    spans: list[Span] = []
+    for table in tables[bisect_left(tables, (start,)) : bisect_left(tables, (end,))]:
+        header_length = table.body_start - table.start
+        # A longer header would leave too little room for the rows.
+        table_end = min(table.end, end)
+        if table_end - table.start <= size or header_length > size // 2:
+            continue
+        spans += split_text(text, start, table.start, size, overlap)
+        body_size = size - header_length
+        first, *others = split_text(text, table.body_start, table_end, body_size, min(overlap, body_size // 2))
+        header = text[table.start : table.body_start]
+        spans += [first._replace(start=table.start), *[span._replace(header=header) for span in others]]
+        start = table_end
+    return spans + split_text(text, start, end, size, overlap)
+
+
+def split_text(text: str, start: int, end: int, size: int, overlap: int) -> list[Span]:
+    if start >= end:
+        return []
     splitter = splitter_class()(
         # The last separator always matches, so no part exceeds the size.
         separators=[*SEPARATORS, f"(?s:.{{1,{max(1, min(MAX_WORD_LENGTH, size // 4))}}})"],
@@ -177,21 +212,22 @@ def split_section(text: str, start: int, end: int, size: int, overlap: int) -> l
     )
     splitter.position = start
     splitter.split_text(text[start:end])
-    return list(splitter.spans)
+    return [Span(*span) for span in splitter.spans]
 
 
 class TooManyPassages(ValueError):
     """The text would be split into more passages than one document may have."""
 
 
-def strip_span(text: str, start: int, end: int) -> tuple[int, int]:
+def strip_span(text: str, span: Span) -> Span:
     """Trims the white space at both ends of a span.
 
-    >>> strip_span("a  b c", 1, 5)
-    (3, 4)
+    >>> strip_span("a  b c", Span(1, 5))
+    Span(start=3, end=4, header='')
     """
-    content = text[start:end]
-    return start + len(content) - len(content.lstrip()), start + len(content.rstrip())
+    content = text[span.start : span.end]
+    start, end = span.start + len(content) - len(content.lstrip()), span.start + len(content.rstrip())
+    return span._replace(start=start, end=end)
 
 
 @cache

@@ -205,6 +205,10 @@ class Chunk(models.Model):
         db_table = "chunk"
         constraints = [models.UniqueConstraint(fields=["version", "number"], name="chunk_number")]
 
+    def table_header(self) -> str:
+        """The header that the text repeats because the chunk continues a table (see `splitter.Passage`)."""
+        return self.text[: len(self.text) - (self.char_end - self.char_start)]
+
 
 class ChunkWords(models.Model):
     """The words of a chunk. They are separate from its text, so scoring thousands of chunks reads few pages."""

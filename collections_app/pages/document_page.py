@@ -86,9 +86,10 @@ def is_pdf(version: Version) -> bool:
 
 def read_passages(document: Document, version: Version, first: int, cited_number: int | None) -> list[dict[str, Any]]:
     """Returns a page of passages. Together they are the text of the document: a passage ends where the next one begins,
-    although it overlaps with it, except the cited one, which is complete."""
+    although it overlaps with it, except the cited one, which is complete. One that continues a table repeats its
+    header."""
     following = version.chunks.filter(number__gte=first, number__lte=first + PASSAGES_PER_PAGE).order_by("number")
-    chunks = list(following.defer("text"))
+    chunks = list(following)
     if not chunks:
         return []
     starts = [chunk.char_start for chunk in chunks] + [chunks[-1].char_end]
@@ -98,11 +99,11 @@ def read_passages(document: Document, version: Version, first: int, cited_number
     text_part = Substr("text", starts[0] + 1, starts[-1] - starts[0])
     text = ExtractedText.objects.filter(version=version).values_list(text_part, flat=True).first() or ""
     renderer = PassageRenderer()
-    return [
-        _passage(document, version, chunk, renderer.render(text[start - starts[0] : end - starts[0]], version.format))
-        | {"is_cited": index == cited_index}
-        for index, (chunk, start, end) in enumerate(zip(chunks, starts, starts[1:], strict=False))
-    ][:PASSAGES_PER_PAGE]
+    passages = []
+    for index, (chunk, start, end) in enumerate(zip(chunks, starts, starts[1:], strict=False)):
+        html = renderer.render(chunk.table_header() + text[start - starts[0] : end - starts[0]], version.format)
+        passages.append(_passage(document, version, chunk, html) | {"is_cited": index == cited_index})
+    return passages[:PASSAGES_PER_PAGE]
 
 
 def _passage(document: Document, version: Version, chunk: Chunk, html: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Renders the text of passages as HTML: Markdown without raw HTML and images, and highlighted words."""
+"""Renders the text of passages as HTML: Markdown without raw HTML and images, tables, and highlighted words."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,10 +15,14 @@ MAX_MARKDOWN_CHARACTERS = 100_000
 # A passage with more is shown as plain text: 8 KB can describe a table of 78,000 cells.
 MAX_TABLE_CELLS = 2000
 MARKDOWN = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(["table", "strikethrough"])
+# For the tables that are extracted from other formats, whose cells are plain text.
+TABLES_ONLY = MarkdownIt("zero").enable("table")
+TABLE = re.compile(r"((?:^\|.*\n?+){2,}+)", re.MULTILINE)
 TAGS = {
     "paragraph": "p", "bullet_list": "ul", "ordered_list": "ol", "list_item": "li", "blockquote": "blockquote",
     "em": "em", "strong": "strong", "s": "s", "thead": "thead", "tbody": "tbody", "tr": "tr", "th": "th", "td": "td",
 }  # fmt: skip
+MARKDOWN_FORMATS = {"markdown", "ipynb"}
 # It can scroll, so it needs a name and the focus.
 TABLE_HTML = '<div class="passage-table" role="group" aria-label="Table" tabindex="0"><table>{}</table></div>'
 # Relative links would lead to pages of this service.
@@ -45,11 +49,29 @@ class PassageRenderer:
     def render(self, text: str, file_format: str, highlights: Iterable[Sequence[int]] = ()) -> str:
         """Returns safe HTML."""
         text = text.translate(MARK_CHARACTERS)
-        if file_format == "markdown" and _table_size(text) <= MAX_TABLE_CELLS:
-            self.remaining_characters -= len(text)
-            if self.remaining_characters >= 0:
-                return _markdown_html(text, highlights)
-        return format_html('<p class="plain-text">{}</p>', _with_marks(_mark(text, highlights)))
+        if file_format in MARKDOWN_FORMATS:
+            return self._markdown(text, MARKDOWN, highlights) or _plain_html(_mark(text, highlights))
+        parts = TABLE.split(_mark(text, highlights))  # every second part is a table
+        return format_html_join(
+            "",
+            "{}",
+            (
+                ((number % 2 and self._markdown(part, TABLES_ONLY)) or _plain_html(part.strip("\n")),)
+                for number, part in enumerate(parts)
+                if part.strip()
+            ),
+        )
+
+    def _markdown(self, text: str, parser: MarkdownIt, highlights: Iterable[Sequence[int]] = ()) -> str:
+        """Returns "" if parsing the text could be too slow."""
+        if _table_size(text) > MAX_TABLE_CELLS:
+            return ""
+        self.remaining_characters -= len(text)
+        return _markdown_html(text, parser, highlights) if self.remaining_characters >= 0 else ""
+
+
+def _plain_html(marked_text: str) -> str:
+    return format_html('<p class="plain-text">{}</p>', _with_marks(marked_text))
 
 
 def _table_size(text: str) -> int:
@@ -58,12 +80,12 @@ def _table_size(text: str) -> int:
     return len(lines) * max(line.count("|") for line in lines)
 
 
-def _markdown_html(text: str, highlights: Iterable[Sequence[int]]) -> str:
+def _markdown_html(text: str, parser: MarkdownIt, highlights: Iterable[Sequence[int]]) -> str:
     addresses = [match.span() for match in LINK_ADDRESS.finditer(text)]
     visible_highlights = [
         (start, end) for start, end in highlights if not any(start < stop and end > first for first, stop in addresses)
     ]
-    return _render(SyntaxTreeNode(MARKDOWN.parse(_with_table_header(_mark(text, visible_highlights)))))
+    return _render(SyntaxTreeNode(parser.parse(_with_table_header(_mark(text, visible_highlights)))))
 
 
 def _with_table_header(text: str) -> str:

@@ -247,6 +247,59 @@ def test_title_without_text_is_joined_with_the_next_section():
     assert {path for path, _ in passages} == {("Manual", "Paper")}
 
 
+TABLE_HEADER = "| Part | Price |\n|---|---|\n"
+ROWS = "".join(f"| part {number} | {number * 7} |\n" for number in range(60))
+
+
+def test_each_passage_of_a_long_table_repeats_its_header():
+    text = f"Prices\n\nBefore.\n\n{TABLE_HEADER}{ROWS}\nAfter."
+    passages = split_into_passages(text, size=200, overlap=40, headings=[Heading(0, ("Prices",))])
+    table_passages = [passage for passage in passages if "part" in passage.text]
+
+    assert len(table_passages) > 5
+    for passage in table_passages:
+        assert passage.text.startswith(TABLE_HEADER) and len(passage.text) <= 200
+        assert passage.text.removeprefix(TABLE_HEADER) == text[passage.char_start : passage.char_end].removeprefix(
+            TABLE_HEADER
+        )
+        assert set(passage.text.removeprefix(TABLE_HEADER).splitlines()) <= set(ROWS.splitlines())
+    assert {row for passage in table_passages for row in passage.text.splitlines()} >= set(ROWS.splitlines())
+    assert [passages[0].text, passages[-1].text] == ["Prices\n\nBefore.", "After."]
+
+
+@pytest.mark.parametrize(
+    "header", ["|  |  |\n|---|---|\n", f"| {'long ' * 30} | b |\n|---|---|\n", "| no line of dashes | x |\n"]
+)
+def test_header_that_is_empty_or_long_is_not_repeated(header: str):
+    text = header + ROWS
+
+    for passage in split_into_passages(text, size=200, overlap=40):
+        assert passage.text == text[passage.char_start : passage.char_end]
+
+
+ROW_STRATEGY = st.lists(st.sampled_from(["| a | 1 |\n", "| bb bb bb bb |\n", "|  | x |\n", "| " + "z" * 90 + " |\n"]))
+
+
+@given(TEXT_STRATEGY, ROW_STRATEGY, TEXT_STRATEGY, SIZE_STRATEGY, OFFSET_STRATEGY)
+def test_passages_of_tables_cover_the_text(
+    before: str, rows: list[str], after: str, sizes: tuple[int, int], offsets: list[int]
+):
+    text = f"{before}\n{TABLE_HEADER}{''.join(rows)}\n{after}"
+    headings = [Heading(offset, ("A", f"H{number}")) for number, offset in enumerate(offsets)]
+    passages = split_into_passages(text, size=sizes[0], overlap=sizes[1], headings=headings)
+
+    covered_offsets: set[int] = set()
+    for passage in passages:
+        span_text = text[passage.char_start : passage.char_end]
+        assert passage.text in (span_text, TABLE_HEADER + span_text)
+        assert 0 < len(passage.text) <= sizes[0]
+        covered_offsets.update(range(passage.char_start, passage.char_end))
+    assert all(offset in covered_offsets or character.isspace() for offset, character in enumerate(text))
+    for passage, next_passage in pairwise(passages):
+        assert passage.char_start < next_passage.char_start
+        assert passage.char_end < next_passage.char_end
+
+
 @pytest.mark.parametrize("text", ["", " ", "\n\n\n", "\u3000\t" * 5000])
 def test_text_of_white_space_has_no_passages(text: str):
     assert split_into_passages(text, size=100, overlap=20) == []

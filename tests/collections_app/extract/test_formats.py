@@ -30,14 +30,14 @@ from tests.collections_app.extract.samples import (
 
 TEXTS = {
     "pdf": "First page\nof the report\n\nSecond page",
-    "docx": "Printers\n\nBefore anything else, plug it in.\n\nPaper\n\nTray | Size\nTwo | A4\n\n"
+    "docx": "Printers\n\nBefore anything else, plug it in.\n\nPaper\n\n| Tray | Size |\n|---|---|\n| Two | A4 |\n\n"
     "Пожалуйста, не забывайте бумагу.\n\nScanners\n\nThey see.",
     "pptx": "Goals\n\nFaster answers\n\nSay it slowly\n\nPlan\n\nBuy\nBuild\n\nCost | 12",
-    "xlsx": "People\n\nName | City | Age\nName: Ann; City: Riga; Age: 41\nName: Bob; City: Riga; Age: 42\n\n"
+    "xlsx": "People\n\n| Name | City | Age |\n|---|---|---|\n| Ann | Riga | 41 |\n| Bob | Riga | 42 |\n\n"
     "Stock & more\n\n7 | screws | TRUE",
     "odt": "Leave\n\nEverybody has  thirty days.\n\nSick leave\n\nCall us\n\nSleep\n\nDoctor | Dr. Who",
     "markdown": MARKDOWN,
-    "csv": "Name | City | Note\nName: Ann; City: Riga; Note: two lines; one cell\nName: Bob; City: Oslo",
+    "csv": "| Name | City | Note |\n|---|---|---|\n| Ann | Riga | two lines; one cell |\n| Bob | Oslo |  |",
     "eml": "Subject: Größe\nFrom: Ann <ann@example.com>\nTo: bob@example.com\nDate: Mon, 1 Jan 2024 10:00:00 +0000\n\n"
     "Привет, Боб.\n\nAttachments: plan.pdf",
     "rtf": "Hello bold\nПривет",
@@ -119,7 +119,7 @@ def test_html_is_reduced_to_its_article():
     text = extract_sample("html").text
 
     assert text.startswith("Guide\n\nThe quick") and "Größe." in text
-    assert text.endswith("Kind | Price\nSmall | 5")
+    assert text.endswith("| Kind | Price |\n|---|---|\n| Small | 5 |")
     assert not any(word in text for word in ("Menu", "Imprint", "secret"))
 
 
@@ -150,12 +150,59 @@ def test_docx_text_includes_insertions_links_boxes_and_controls_but_no_deletions
     assert extract_text(saved_bytes(document.save), "docx").text == "plain inserted link\t\n\nboxed\n\ncontrolled"
 
 
-def test_rows_without_a_header_have_no_column_names():
+def test_table_without_a_header_has_an_empty_one():
     workbook = openpyxl.Workbook()
     for row in ([1, 2.5, "x"], [None, None, None], ["2024-05-01", None, 7]):
         workbook.active.append(row)
 
-    assert extract_text(saved_bytes(workbook.save), "xlsx").text == "Sheet\n\n1 | 2.5 | x\n2024-05-01 | 7"
+    assert extract_text(saved_bytes(workbook.save), "xlsx").text == (
+        "Sheet\n\n|  |  |  |\n|---|---|---|\n| 1 | 2.5 | x |\n| 2024-05-01 |  | 7 |"
+    )
+
+
+def test_titles_empty_columns_and_bars_do_not_spoil_a_table():
+    workbook = openpyxl.Workbook()
+    for row in ([None, None], ["Stock 2024"], [None, "", "", None], ["Part", None, "2023", "2024"],
+                ["a|b", None, 1, None], ["c\nd", None, None, 2]):  # fmt: skip
+        workbook.active.append(row)
+
+    assert extract_text(saved_bytes(workbook.save), "xlsx").text == (
+        "Sheet\n\nStock 2024\n\n| Part | 2023 | 2024 |\n|---|---|---|\n| a\\|b | 1 |\n| c d |  | 2 |"
+    )
+
+
+def test_row_marked_as_header_in_docx_is_one_and_covered_columns_are_empty():
+    rows = [
+        "<w:tr><w:trPr><w:tblHeader/></w:trPr>" + docx_cell("No. 1") + docx_cell("2", span=2) + "</w:tr>",
+        "<w:tr>" + "".join(map(docx_cell, ("a", "b", "c"))) + "</w:tr>",
+    ]
+
+    assert extract_text(docx_with_body(f"<w:tbl>{''.join(rows)}</w:tbl>"), "docx").text == (
+        "| No. 1 | 2 |  |\n|---|---|---|\n| a | b | c |"
+    )
+
+
+def docx_cell(text: str, *, span: int = 1) -> str:
+    span_element = f'<w:tcPr><w:gridSpan w:val="{span}"/></w:tcPr>' if span > 1 else ""
+    return f"<w:tc>{span_element}<w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:tc>"
+
+
+MAIL_TABLES = {
+    "data": ("<table><caption>Cap<tr><th>No.<th>5</tr><tr><td><p>a</p><p>b</p></td><td>6</table>end",
+             "Cap\n\n| No. | 5 |\n|---|---|\n| a b | 6 |\n\nend"),
+    "one column": ("<table><tr><td>one<tr><td>two</table>", "one\ntwo"),
+    "layout": ("<table><tr><td>menu<td><h2>Head</h2>body<table><tr><td>x<td>y<tr><td>1<td>2</table>rest</table>end",
+               "menu\n\nHead\n\nbody\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\nrest\n\nend"),
+    "not closed": ("<table><tr><td>one<td>two<tr><td>three<td>4", "| one | two |\n|---|---|\n| three | 4 |"),
+    "stray cells": ("<td>one<tr><td>two", "one\n\ntwo"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MAIL_TABLES)
+def test_tables_in_an_html_mail_are_markdown_unless_they_only_arrange_blocks(name: str):
+    html, text = MAIL_TABLES[name]
+
+    assert extract_text(f"Subject: Hi\nContent-Type: text/html\n\n{html}", "eml").text == f"Subject: Hi\n\n{text}"
 
 
 def test_sheet_is_read_to_its_end_regardless_of_its_declared_size():
@@ -173,8 +220,8 @@ def test_delimiter_of_a_csv_is_detected(delimiter: str, line_ending: str):
     rows = [["Name", "City", "Year"], ["Ann", "Riga", "1999"], ["Bob", "Oslo", "2001"]]
     csv_text = line_ending.join(delimiter.join(row) for row in rows)
 
-    assert extract_text(csv_text, "csv").text.split("\n")[1:] == [
-        "Name: Ann; City: Riga; Year: 1999", "Name: Bob; City: Oslo; Year: 2001",
+    assert extract_text(csv_text, "csv").text.split("\n") == [
+        "| Name | City | Year |", "|---|---|---|", "| Ann | Riga | 1999 |", "| Bob | Oslo | 2001 |",
     ]  # fmt: skip
 
 
@@ -240,7 +287,9 @@ def test_encoding_of_long_text_is_detected_from_its_beginning():
 
 
 def test_csv_may_be_in_any_common_encoding():
-    assert "Город: Рига" in extract_text("Имя;Город\nАнна;Рига\nБорис;Осло\n".encode("cp1251"), "csv").text
+    text = extract_text("Имя;Город\nАнна;Рига\nБорис;Осло\n".encode("cp1251"), "csv").text
+
+    assert text == "| Имя | Город |\n|---|---|\n| Анна | Рига |\n| Борис | Осло |"
 
 
 def test_messages_state_the_limits():
@@ -292,7 +341,7 @@ def test_unassigned_characters_are_valid_in_utf_8(name: str):
     for byte_order_mark in ("", "\ufeff"):
         assert extract_text(byte_order_mark + f"日本 {symbol}", "text").text == f"日本 {symbol}"
         assert extract_text(byte_order_mark + f"имя;sign\nвход;{symbol}\n", "csv").text.endswith(
-            f"имя: вход; sign: {symbol}"
+            f"| имя | sign |\n|---|---|\n| вход | {symbol} |"
         )
         assert (
             f"вход {symbol}"

@@ -132,3 +132,18 @@ def test_text_of_documents_is_never_markup(as_carl: Client):  # C25
         page = page_html(as_carl.get(document_path(document)))
         assert "&lt;script&gt;alert(1)" in page
         assert not re.search(r'<(script>|img src=x|img src="http|i>evil)|href="javascript', page)
+
+
+def test_passage_that_continues_a_table_shows_its_header(as_rita: Client, long_document: Document):
+    rows = "".join(f"| part {number} | {number} |\n" for number in range(30))
+    text = f"| Part | Price |\n|---|---|\n{rows}"
+    document = library.add_document(long_document.collection, text, filename="prices.txt", format="text")
+    page = page_html(as_rita.get(document_path(document)))
+
+    assert (
+        page.count("<th>Part</th><th>Price</th>")
+        == page.count("<table>")
+        == document.displayed_version().chunks_count
+        > 3
+    )
+    assert all(page.count(f"<td>part {number}</td>") == 1 for number in range(30))

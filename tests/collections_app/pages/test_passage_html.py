@@ -41,6 +41,20 @@ def test_passage_that_begins_within_a_table_is_a_table():
     assert "<tr><td><mark>red</mark></td><td>2</td></tr><tr><td>blue</td>" in table and "<th" not in table
 
 
+def test_tables_of_other_formats_are_rendered_and_their_cells_are_plain_text():
+    text = "Red *lamp*\n\n| Badge | *Room* |\n|---|---|\n| a\\|b | <b>2 |\n\nEnd"
+    rendered = str(PassageRenderer().render(text, "xlsx", [(0, 3), (14, 19)]))
+
+    assert rendered.startswith('<p class="plain-text"><mark>Red</mark> *lamp*</p><div class="passage-table"')
+    assert "<th><mark>Badge</mark></th><th>*Room*</th>" in rendered
+    assert "<td>a|b</td><td>&lt;b&gt;2</td>" in rendered and rendered.endswith('<p class="plain-text">End</p>')
+
+
+def test_large_table_of_another_format_is_shown_as_text():
+    text = "|a" * 50 + "|\n" + "|-" * 50 + "|\n" + "|b|\n" * 50
+    assert "<table" not in str(PassageRenderer().render(text, "xlsx"))
+
+
 def test_word_in_the_address_of_a_link_does_not_change_the_address():
     text = "[here](https://toner.example/toner) toner"
     addresses_and_word = [(15, 20), (29, 34), (36, 41)]
@@ -71,6 +85,7 @@ def test_nothing_of_a_document_becomes_markup(text: str):
 def test_hostile_text_is_rendered_quickly(text: str):
     started_at = time.process_time()
     html(text)
+    PassageRenderer().render(text, "xlsx")
     assert time.process_time() - started_at < 3
 
 

@@ -1,8 +1,8 @@
 """Collects the text that a parser extracts, within limits, and the offsets of its pages and headings."""
 
 import re
-from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, takewhile
 from typing import Any
 
 from .failures import UnreadableFile
@@ -14,6 +14,7 @@ MAX_HEADING_LENGTH = 200
 MAX_HEADINGS = 20_000
 # The maximum number of rows of a worksheet.
 MAX_ROWS = 1_048_576
+YEAR = re.compile(r"(19|20)\d\d")
 
 SURROGATES = re.compile("[\ud800-\udfff]")
 # Invisible characters, some of which `strip` does not remove.
@@ -39,14 +40,30 @@ class TextWriter:
             self.record_page_starts()
             self.write(block)
 
-    def add_table(self, rows: Iterable[Iterable[str]]) -> None:
-        """Write each row as a line, its cells separated by bars; skip rows without text."""
+    def add_table(self, rows: Iterable[Sequence[str]], *, has_header: bool | None = None) -> None:
+        """Write a Markdown table, without empty rows and columns. By default, its first row is the header if it looks
+        like one; a table without a header has an empty one. Titles above a table become paragraphs, and a single row or
+        column becomes lines."""
+        visible_rows = [row for row in rows if any(map(str.strip, row))]
+        title_count = sum(1 for _ in takewhile(is_title, visible_rows))
+        body = visible_rows[title_count:]
+        columns = sorted({index for row in body for index, cell in enumerate(row) if cell.strip()})
+        if len(columns) < 2 or len(body) < 2:
+            self.add_lines(" | ".join(filter(None, map(clean_cell, row))) for row in visible_rows)
+            return
+        self.add_lines(" ".join(map(clean_cell, row)) for row in visible_rows[:title_count])
+        table_rows = ([clean_cell(row[index]) for index in columns if index < len(row)] for row in body)
+        if has_header is None:
+            has_header = is_header([clean_cell(cell) for cell in body[0]])
+        header = next(table_rows) if has_header else []
+        header += [""] * (len(columns) - len(header))
+        self.add_lines(chain([table_line(header), "|" + "---|" * len(columns)], map(table_line, table_rows)))
+
+    def add_lines(self, lines: Iterable[str]) -> None:
         gap = PARAGRAPH_GAP
-        for row in rows:
-            cells = [" ".join(cell.split()) for cell in row]
-            if any(cells):
-                self.add(" | ".join(cells), gap)
-                gap = LINE_GAP
+        for line in lines:
+            self.add(line, gap)
+            gap = LINE_GAP
 
     def add_verbatim(self, text: str) -> None:
         self.write(self.clean_text(text))
@@ -114,46 +131,53 @@ class TextWriter:
         }
 
 
-class TableWriter:
-    """Writes rows of cells as lines that can be understood without the header row."""
+class CellCounter:
+    """Limits the cells and rows of the tables of a file while they are read."""
 
-    def __init__(self, writer: TextWriter, max_cells: int) -> None:
-        self.writer = writer
+    def __init__(self, max_cells: int) -> None:
         self.max_cells = max_cells
         self.cell_count = 0
 
-    def add(self, rows: Iterable[Sequence[str]]) -> None:
-        """Writes one table. Its first row gives the column names if it looks like a header."""
-        column_names: list[str] | None = None
-        gap = PARAGRAPH_GAP
+    def check(self, rows: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
         for row_number, row in enumerate(rows):
-            self.count_cells(row, row_number)
-            cells = [" ".join(cell.split()) for cell in row]
-            if not any(cells):
-                continue
-            if column_names is None:
-                column_names = cells if is_header(cells) else []
-                self.writer.add(" | ".join(cells), gap)
-            else:
-                self.writer.add(format_row(column_names, cells), gap)
-            gap = LINE_GAP
+            self.cell_count += sum(1 for cell in row if cell)
+            if self.cell_count > self.max_cells:
+                raise UnreadableFile("limit_cells", f"The file has more than {self.max_cells} cells.")
+            if row_number >= MAX_ROWS:
+                raise UnreadableFile("limit_cells", f"The file has more than {MAX_ROWS} rows.")
+            yield row
 
-    def count_cells(self, row: Sequence[str], row_number: int) -> None:
-        self.cell_count += sum(1 for cell in row if cell)
-        if self.cell_count > self.max_cells:
-            raise UnreadableFile("limit_cells", f"The file has more than {self.max_cells} cells.")
-        if row_number >= MAX_ROWS:
-            raise UnreadableFile("limit_cells", f"The file has more than {MAX_ROWS} rows.")
+
+def clean_cell(cell: str) -> str:
+    return " ".join(cell.split())
+
+
+def table_line(cells: Sequence[str]) -> str:
+    """
+    >>> table_line(["a|b", "", "c"]), table_line(["", ""])
+    ('| a\\\\|b |  | c |', '|  |  |')
+    """
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def is_title(row: Sequence[str]) -> bool:
+    """Whether only the first cell has text."""
+    return bool(row[0].strip()) and not any(cell.strip() for cell in row[1:])
 
 
 def is_header(cells: Sequence[str]) -> bool:
-    """Whether a row looks like a header: several different cells without numbers.
+    """Whether a row looks like a header: several different short cells without numbers, apart from years.
 
     >>> is_header(["Name", "Age"]), is_header(["Ann", "42"]), is_header(["Name", "Name"]), is_header(["A title", ""])
     (True, False, False, False)
+    >>> is_header(["", "2023", "2024"]), is_header(["Ann", "1999"])
+    (True, False)
     """
     values = [cell for cell in cells if cell]
-    return len(values) > 1 and len(set(values)) == len(values) and not any(is_number(cell) for cell in values)
+    numbers = [cell for cell in values if is_number(cell)]
+    are_years = len(numbers) > 1 and all(map(YEAR.fullmatch, numbers))
+    is_short = all(len(cell) <= MAX_HEADING_LENGTH for cell in values)
+    return len(values) > 1 and len(set(values)) == len(values) and is_short and (not numbers or are_years)
 
 
 def is_number(cell: str) -> bool:
@@ -162,14 +186,3 @@ def is_number(cell: str) -> bool:
     (True, True, False)
     """
     return any(character.isdigit() for character in cell) and not any(character.isalpha() for character in cell)
-
-
-def format_row(column_names: Sequence[str], cells: Sequence[str]) -> str:
-    """
-    >>> format_row(["Name", "Age"], ["Ann", "42", "tall"]), format_row([], ["Ann", "", "42"])
-    ('Name: Ann; Age: 42; tall', 'Ann | 42')
-    """
-    if not column_names:
-        return " | ".join(cell for cell in cells if cell)
-    named_cells = zip_longest(column_names, cells, fillvalue="")
-    return "; ".join(f"{name}: {cell}" if name else cell for name, cell in named_cells if cell)

@@ -11,10 +11,11 @@ INVISIBLE_ELEMENTS = {
     "script", "style", "noscript", "template", "head", "title", "svg", "math", "iframe", "object", "select",
 }  # fmt: skip
 BLOCK_ELEMENTS = {
-    "address", "article", "aside", "blockquote", "body", "center", "dd", "details", "div", "dl", "dt", "fieldset",
-    "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "html", "li", "main",
-    "nav", "ol", "p", "pre", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul",
+    "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "div", "dl", "dt",
+    "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "html",
+    "li", "main", "nav", "ol", "p", "pre", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul",
 }  # fmt: skip
+CELL_ELEMENTS = {"td", "th"}
 HEADING_LEVELS = {f"h{level}": level for level in range(1, 7)}
 
 
@@ -50,15 +51,27 @@ class VisibleTextTarget:
         self.block: list[str] = []
         # The number of open elements, counted from the outermost invisible one.
         self.invisible_depth = 0
+        # The rows of the open table; None outside tables, and in tables that only arrange blocks.
+        self.rows: list[list[str]] | None = None
+        self.is_in_cell = False
+        self.first_row_tags: set[str] = set()
 
     def start(self, tag: str, attributes: Any) -> None:
         if self.invisible_depth or tag in INVISIBLE_ELEMENTS:
             self.invisible_depth += 1
             return
-        if tag in BLOCK_ELEMENTS:
-            self.flush()
-        if tag == "br":
+        if tag in HEADING_LEVELS or tag == "table":
+            self.end_table()
+        if tag == "br" or (self.is_in_cell and tag in BLOCK_ELEMENTS):
             self.block.append("\n")
+        elif tag in BLOCK_ELEMENTS:
+            self.flush()
+        if tag == "table":
+            self.rows, self.first_row_tags = [], set()
+        elif tag == "tr" and self.rows is not None:
+            self.rows.append([])
+        elif tag in CELL_ELEMENTS and self.rows:
+            self.is_in_cell = True
 
     def data(self, content: str) -> None:
         if not self.invisible_depth:
@@ -70,14 +83,27 @@ class VisibleTextTarget:
         elif tag in HEADING_LEVELS:
             title, self.block = "".join(self.block), []
             self.writer.add_heading(HEADING_LEVELS[tag], " ".join(title.split()))
-        elif tag in ("td", "th"):
+        elif tag in CELL_ELEMENTS and self.rows and self.is_in_cell:
+            self.rows[-1].append("".join(self.block))
+            if len(self.rows) == 1:
+                self.first_row_tags.add(tag)
+            self.block, self.is_in_cell = [], False
+        elif tag in CELL_ELEMENTS:
             self.block.append(" ")
-        elif tag in BLOCK_ELEMENTS:
+        elif tag == "table":
+            self.end_table()
+        elif tag in BLOCK_ELEMENTS and not self.is_in_cell:
             self.flush()
+
+    def end_table(self) -> None:
+        """Writes the rows of the open table. After a heading or a table in a cell, its other cells are blocks."""
+        rows, self.rows, self.is_in_cell = self.rows, None, False
+        self.writer.add_table(rows or (), has_header=self.first_row_tags == {"th"} or None)
+        self.flush()
 
     def flush(self) -> None:
         lines = "".join(self.block).split("\n")
         self.block = []
         self.writer.add(" ".join(" ".join(line.split()) for line in lines if line.strip()))
 
-    close = flush
+    close = end_table

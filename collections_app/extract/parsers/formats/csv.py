@@ -1,10 +1,10 @@
-"""CSV files: each row becomes a line of values with their column names."""
+"""CSV files: one table."""
 
 import csv
 import io
 from typing import Any
 
-from ..common.text_writer import TableWriter, TextWriter
+from ..common.text_writer import CellCounter, TextWriter
 from .plain import decode_text
 from .plain import preload as preload
 
@@ -17,7 +17,7 @@ def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     content = decode_text(data)
     csv.field_size_limit(len(content) + 1)
     reader = csv.reader(io.StringIO(content, newline=""), detect_dialect(content[:SAMPLE_LENGTH]), strict=False)
-    TableWriter(writer, limits["max_cells"]).add(reader)
+    writer.add_table(CellCounter(limits["max_cells"]).check(reader))
 
 
 def detect_dialect(sample: str) -> type[csv.Dialect]:

@@ -28,6 +28,8 @@ IGNORED_TAGS = {qn("del"), qn("moveFrom"), qn("pPr"), qn("rPr"), qn("sectPr"), F
 TEXT, TEXT_BOX = qn("t"), qn("txbxContent")
 HEADING_STYLE = re.compile(r"heading (\d)", re.IGNORECASE)
 TITLE_LEVEL = 1
+# The most columns that Word supports.
+MAX_SPAN = 63
 # The default name of the document part.
 MAIN_PART = "word/document.xml"
 
@@ -89,7 +91,9 @@ def write_blocks(element: Any, writer: TextWriter, levels: dict[str, int]) -> No
         if child.tag == PARAGRAPH:
             add_paragraph(child, writer, levels)
         elif child.tag == TABLE:
-            writer.add_table(map(cell_text, descendants(row, CELL)) for row in descendants(child, ROW))
+            rows = list(descendants(child, ROW))
+            is_marked = bool(rows) and rows[0].find(f"{qn('trPr')}/{qn('tblHeader')}") is not None
+            writer.add_table(map(row_cells, rows), has_header=is_marked or None)
         elif child.tag not in IGNORED_TAGS:
             write_blocks(child, writer, levels)
 
@@ -125,6 +129,16 @@ def descendants(element: Any, tag: str) -> Iterator[Any]:
             yield child
         elif child.tag not in IGNORED_TAGS and child.tag not in (TABLE, PARAGRAPH):
             yield from descendants(child, tag)
+
+
+def row_cells(row: Any) -> list[str]:
+    """Returns the cells of a row, with an empty one for each further column that a cell covers."""
+    cells: list[str] = []
+    for cell in descendants(row, CELL):
+        span_element = cell.find(f"{qn('tcPr')}/{qn('gridSpan')}")
+        span = "" if span_element is None else span_element.get(qn("val"), "")
+        cells += [cell_text(cell), *[""] * (min(int(span), MAX_SPAN) - 1 if span.isdecimal() else 0)]
+    return cells
 
 
 def cell_text(cell: Any) -> str:

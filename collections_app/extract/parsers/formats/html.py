@@ -40,7 +40,9 @@ def write_article(element: Any, writer: TextWriter) -> None:
         if tag == "head":
             writer.add_heading(visible_html.HEADING_LEVELS.get(child.get("rend", ""), 2), inline_text(child))
         elif tag == "table":
-            writer.add_table(["".join(cell.itertext()) for cell in row.iter("cell")] for row in child.iter("row"))
+            rows = [list(row.iter("cell")) for row in child.iter("row")]
+            is_marked = bool(rows) and all(cell.get("role") == "head" for cell in rows[0])
+            writer.add_table((["".join(cell.itertext()) for cell in row] for row in rows), has_header=is_marked or None)
         elif any(element.tag in ARTICLE_BLOCKS for element in child.iterdescendants()):
             writer.add(" ".join((child.text or "").split()))
             write_article(child, writer)

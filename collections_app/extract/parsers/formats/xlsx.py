@@ -1,4 +1,4 @@
-"""XLSX files: the cell values of each sheet, with the name of the sheet as heading."""
+"""XLSX files: a table of the cell values of each sheet, with the name of the sheet as heading."""
 
 import datetime
 import warnings
@@ -8,19 +8,20 @@ from typing import Any
 import openpyxl
 
 from ..common import archive
-from ..common.text_writer import TableWriter, TextWriter
+from ..common.text_writer import CellCounter, TextWriter
 
 
 def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     archive.check_archive(data, limits)
     warnings.simplefilter("ignore")  # unknown parts of a workbook
     workbook = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True, keep_links=False)
-    table = TableWriter(writer, limits["max_cells"])
+    counter = CellCounter(limits["max_cells"])
     for sheet in workbook.worksheets:
         writer.add_heading(1, sheet.title)
         # Otherwise the library trusts the size declared in the sheet. In one file it read only 4 of a million rows.
         sheet.reset_dimensions()
-        table.add([format_cell(value) for value in row] for row in sheet.iter_rows(values_only=True))
+        rows = ([format_cell(value) for value in row] for row in sheet.iter_rows(values_only=True))
+        writer.add_table(counter.check(rows))
 
 
 def format_cell(value: Any) -> str:
