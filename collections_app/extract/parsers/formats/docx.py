@@ -1,4 +1,4 @@
-"""DOCX files: paragraphs and tables in order, without headers, footers and deleted text."""
+"""DOCX files: paragraphs, formulas and tables in order, without deleted text; then each header and footer, once."""
 
 import posixpath
 import re
@@ -9,7 +9,7 @@ from typing import Any
 
 from lxml import etree
 
-from ..common import archive
+from ..common import archive, office_math
 from ..common.failures import damaged_error
 from ..common.text_writer import TextWriter
 
@@ -38,23 +38,43 @@ def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     """Only the document part is required; a file without styles has no headings."""
     archive.check_archive(data, limits)
     with zipfile.ZipFile(BytesIO(data)) as file:
-        main_part = relationship_target(file, "", "officeDocument") or MAIN_PART
+        main_part = next(iter(relationship_targets(file, "", "officeDocument")), MAIN_PART)
         document = parse_part(file, main_part)
         body = None if document is None else document.find(qn("body"))
         if body is None:
             raise damaged_error()
-        styles = parse_part(file, relationship_target(file, main_part, "styles"))
-    write_blocks(body, writer, {} if styles is None else heading_levels(styles))
+        style_parts = [parse_part(file, name) for name in relationship_targets(file, main_part, "styles")]
+        levels = heading_levels(style_parts[0]) if style_parts and style_parts[0] is not None else {}
+        write_blocks(body, writer, levels)
+        write_margins(file, main_part, writer)
 
 
-def relationship_target(file: zipfile.ZipFile, source: str, kind: str) -> str:
-    """Returns the part to which `source` ("" is the file itself) has a relationship of this kind, or ""."""
+def write_margins(file: zipfile.ZipFile, main_part: str, writer: TextWriter) -> None:
+    """Writes headers and footers last: before the first heading, they would be a section without headings."""
+    written_texts = set()
+    for kind in ("header", "footer"):
+        for name in relationship_targets(file, main_part, kind):
+            try:
+                part = parse_part(file, name)
+            except etree.XMLSyntaxError:
+                writer.warn(f"A {kind} could not be read.")
+                continue
+            text = "" if part is None else "".join(text_pieces(part))
+            # One without letters is a page number.
+            if text not in written_texts and any(character.isalpha() for character in text):
+                written_texts.add(text)
+                write_blocks(part, writer, {})
+
+
+def relationship_targets(file: zipfile.ZipFile, source: str, kind: str) -> list[str]:
+    """Returns the parts to which `source` ("" is the file itself) has a relationship of this kind."""
     folder, name = posixpath.split(source)
     relationships = parse_part(file, posixpath.join(folder, "_rels", f"{name}.rels"))
-    for relationship in () if relationships is None else relationships:
-        if isinstance(relationship.tag, str) and relationship.get("Type", "").endswith(f"/relationships/{kind}"):
-            return posixpath.normpath(posixpath.join("/", folder, relationship.get("Target", ""))).lstrip("/")
-    return ""
+    return [
+        posixpath.normpath(posixpath.join("/", folder, relationship.get("Target", ""))).lstrip("/")
+        for relationship in (() if relationships is None else relationships)
+        if isinstance(relationship.tag, str) and relationship.get("Type", "").endswith(f"/relationships/{kind}")
+    ]
 
 
 def parse_part(file: zipfile.ZipFile, name: str) -> Any:
@@ -112,12 +132,14 @@ def add_paragraph(paragraph: Any, writer: TextWriter, levels: dict[str, int]) ->
 
 
 def text_pieces(element: Any) -> Iterator[str]:
-    """Yields the text of runs, hyperlinks, insertions and content controls. Text boxes follow their paragraph."""
+    """Yields the text of runs, formulas, links, insertions and content controls. Text boxes follow their paragraph."""
     for child in element:
         if child.tag == TEXT:
             yield child.text or ""
         elif child.tag in SUBSTITUTES:
             yield SUBSTITUTES[child.tag]
+        elif child.tag == office_math.FORMULA:
+            yield office_math.formula_text(child)
         elif child.tag not in IGNORED_TAGS and child.tag != TEXT_BOX:
             yield from text_pieces(child)
 
