@@ -1,7 +1,7 @@
 """Recognizes the format of a file and extracts its text.
 
     recognize   content, name and declared type must agree   file_formats, recognition
-    extract     one child process reads one file             child_process
+    extract     one child process reads one file             child_process, zip_archive
                 what runs in that process                    parsers/
 
 Files are untrusted, and limits inside libraries can be bypassed (a PDF of 670 KB used 5.7 GB). So each file is read in
@@ -19,6 +19,7 @@ from .parsers.common.decoding import is_text
 from .parsers.common.failures import UnreadableFile
 from .parsers.common.text_writer import TextWriter
 from .recognition import recognize_format
+from .zip_archive import extract_archive
 
 __all__ = [
     "ExtractionLimits", "ExtractionResult", "Heading", "UnreadableFile", "configured_limits", "extract",
@@ -29,6 +30,8 @@ __all__ = [
 def extract(data: bytes, format: str, limits: ExtractionLimits | None = None) -> ExtractionResult:
     """Returns the text of a file, which may be empty; raises UnreadableFile if it cannot be read."""
     limits = limits or configured_limits()
+    if format == "zip":
+        return extract_archive(data, limits, extract)
     if format == "text" and (result := read_plain_text(data, limits)):
         return result
     deadline = time.monotonic() + limits.wall_s

@@ -21,10 +21,13 @@ FORMATS = {
     "pdf": FileFormat(
         ("pdf_by_pdfium", "pdf_by_pypdf"), "PDF", ("pdf",), ("application/pdf", "application/x-pdf"), ("pdf",)
     ),
-    "docx": FileFormat(("docx",), "DOCX", ("docx",), (OFFICE_PREFIX + "wordprocessingml.document",), ("docx", "zip")),
-    "pptx": FileFormat(("pptx",), "PPTX", ("pptx",), (OFFICE_PREFIX + "presentationml.presentation",), ("pptx", "zip")),
-    "xlsx": FileFormat(("xlsx",), "XLSX", ("xlsx",), (OFFICE_PREFIX + "spreadsheetml.sheet",), ("xlsx", "zip")),
+    "docx": FileFormat(("docx",), "DOCX", ("docx",), (OFFICE_PREFIX + "wordprocessingml.document",), ("docx", "ooxml")),
+    "pptx": FileFormat(
+        ("pptx",), "PPTX", ("pptx",), (OFFICE_PREFIX + "presentationml.presentation",), ("pptx", "ooxml")
+    ),
+    "xlsx": FileFormat(("xlsx",), "XLSX", ("xlsx",), (OFFICE_PREFIX + "spreadsheetml.sheet",), ("xlsx", "ooxml")),
     "odt": FileFormat(("odt",), "ODT", ("odt",), ("application/vnd.oasis.opendocument.text",), ("odt",)),
+    "epub": FileFormat(("epub",), "EPUB", ("epub",), ("application/epub+zip",), ("epub",)),
     "html": FileFormat(
         ("html",), "HTML", ("html", "htm", "xhtml"), ("text/html", "application/xhtml+xml"), ("html", "text")
     ),
@@ -32,6 +35,10 @@ FORMATS = {
     "markdown": FileFormat(
         ("markdown",), "Markdown", ("md", "markdown"), ("text/markdown", "text/x-markdown"), ("text", "eml")
     ),
+    "rst": FileFormat(
+        ("rst",), "reStructuredText", ("rst", "rest"), ("text/x-rst", "text/prs.fallenstein.rst"), ("text", "eml")
+    ),
+    "ipynb": FileFormat(("ipynb",), "Jupyter notebook", ("ipynb",), ("application/x-ipynb+json",), ("text",)),
     # Windows declares the media type of the program that opens CSV files.
     "csv": FileFormat(
         ("csv",),
@@ -42,6 +49,8 @@ FORMATS = {
     ),
     "eml": FileFormat(("eml",), "EML", ("eml",), ("message/rfc822",), ("eml",)),
     "rtf": FileFormat(("rtf",), "RTF", ("rtf",), ("application/rtf", "text/rtf", "application/x-rtf"), ("rtf",)),
+    # Its files are extracted one by one; see `zip_archive`.
+    "zip": FileFormat((), "ZIP", ("zip",), (), ("zip",)),
     "text": FileFormat(("plain",), "plain text", ("txt", "text", "log"), (), ("text", "eml")),
 }
 EXTENSIONS = {extension: name for name, format in FORMATS.items() for extension in format.extensions}
@@ -53,6 +62,6 @@ GENERIC_TYPES = {
     "application/force-download", "application/unknown",
 }  # fmt: skip
 ARCHIVE_TYPES = {"application/zip", "application/x-zip-compressed", "application/x-zip"}
-ARCHIVE_FORMATS = {"docx", "pptx", "xlsx", "odt"}
+ARCHIVE_FORMATS = {"docx", "pptx", "xlsx", "odt", "epub", "zip"}
 
 FORMAT_LABELS = ", ".join(format.label for format in FORMATS.values())

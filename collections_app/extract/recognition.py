@@ -27,9 +27,14 @@ LONG_MAIL_HEADER = re.compile(
     r"|dkim-signature|arc-[a-z-]+|authentication-results):",
     re.I | re.M,
 )
+EPUB_ENTRY = "META-INF/container.xml"
 # The entry with the content identifies the format of an archive.
-MAIN_ENTRIES = {"word/document.xml": "docx", "ppt/presentation.xml": "pptx", "xl/workbook.xml": "xlsx"}
-ODT_TYPE = b"application/vnd.oasis.opendocument.text"
+MAIN_ENTRIES = {
+    "word/document.xml": "docx", "ppt/presentation.xml": "pptx", "xl/workbook.xml": "xlsx", EPUB_ENTRY: "epub",
+}  # fmt: skip
+# The archives whose first entry has their media type.
+TYPED_ARCHIVES = {b"application/vnd.oasis.opendocument.text": "odt", b"application/epub+zip": "epub"}
+ARCHIVE_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 # Limits for archives. Real files stay far below them, and this code does not run in a child process.
 MAX_ENTRIES = 2000
 MAX_DIRECTORY_BYTES = 1024 * 1024
@@ -39,7 +44,7 @@ ENTRY_HEADER = re.compile(rb"PK\x03\x04.{22}(?P<length>.{2}).{2}", re.DOTALL)
 OTHER_KIND_LABELS = {
     "ole": "an older or password-protected Office file",
     "binary": "binary data in a format that is not accepted",
-    "zip": "an archive that could not be examined completely",
+    "ooxml": "an Office file that could not be examined completely",
     "archive": "an archive in a format that is not accepted",
     "eml": "an email",
 }
@@ -116,7 +121,7 @@ def sniff_kind(head: bytes) -> str:
     """
     if head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n\t ").startswith(b"%PDF-"):
         return "pdf"
-    if head.startswith(b"PK\x03\x04"):
+    if head.startswith(ARCHIVE_STARTS):
         return sniff_archive(head)
     if head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
         return "ole"
@@ -143,10 +148,15 @@ def sniff_archive(head: bytes) -> str:
     """Identifies an archive by its entries, or by those that begin within `head` if the file continues."""
     names = entry_names(head)
     if names[:1] == ["mimetype"]:
-        content = head[38 : 38 + len(ODT_TYPE) + 1]
-        return "odt" if content.startswith(ODT_TYPE) and not content.endswith((b"-", b"m")) else "archive"
+        for media_type, kind in TYPED_ARCHIVES.items():
+            content = head[38 : 38 + len(media_type) + 1]
+            if content.startswith(media_type) and not content.endswith((b"-", b"m")):
+                return kind
+        return "epub" if EPUB_ENTRY in names else "archive"
     kinds = {MAIN_ENTRIES[name] for name in names if name in MAIN_ENTRIES}
-    return kinds.pop() if len(kinds) == 1 else "zip" if "[Content_Types].xml" in names and not kinds else "archive"
+    if len(kinds) == 1:
+        return kinds.pop()
+    return "archive" if kinds else "ooxml" if "[Content_Types].xml" in names else "zip"
 
 
 class LimitedReader(BytesIO):

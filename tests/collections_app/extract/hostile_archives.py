@@ -16,6 +16,7 @@ MAIN_PARTS = {
     "pptx": "ppt/slides/slide1.xml",
     "xlsx": "xl/worksheets/sheet1.xml",
     "odt": "content.xml",
+    "epub": "OEBPS/text/a.xhtml",
 }
 WORD_NAMESPACE = b'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 SHEET_NAMESPACE = b'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
@@ -35,7 +36,13 @@ def main_content(format: str, prolog: bytes, new_text: bytes) -> bytes:
     with zipfile.ZipFile(BytesIO(SAMPLE_FILES[format])) as file:
         content = file.read(MAIN_PARTS[format])
     content = content[content.index(b"?>") + 2 :] if content.startswith(b"<?xml") else content
-    sample_text = {"docx": b"They see.", "pptx": b"Faster answers", "xlsx": b"Riga", "odt": b"Call us"}[format]
+    sample_text = {
+        "docx": b"They see.",
+        "pptx": b"Faster answers",
+        "xlsx": b"Riga",
+        "odt": b"Call us",
+        "epub": b"Hall",
+    }[format]
     assert sample_text in content
     return b'<?xml version="1.0" encoding="UTF-8"?>' + prolog + content.replace(sample_text, new_text)
 

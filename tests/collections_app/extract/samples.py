@@ -1,5 +1,6 @@
 """Generates valid files of every format."""
 
+import json
 import zipfile
 from collections.abc import Callable
 from io import BytesIO
@@ -154,6 +155,63 @@ EML = (
     b'Content-Type: application/pdf; name="plan.pdf"\r\nContent-Disposition: attachment; filename="plan.pdf"\r\n'
     b"Content-Transfer-Encoding: base64\r\n\r\nJVBERi0=\r\n--b--\r\n"
 )
+RST = "=====\nGuide\n=====\n\nText *as it is*.\n\nThe :ref:`set up`\n-----------------\n\n.. note:: End.\n"
+NOTEBOOK = {
+    "nbformat": 4, "nbformat_minor": 5, "metadata": {},
+    "cells": [
+        {"cell_type": "markdown", "metadata": {}, "source": ["# Prices\n", "They *rise*."]},
+        {"cell_type": "code", "metadata": {}, "execution_count": 1, "source": "print(2)\n2 + 3", "outputs": [
+            {"output_type": "stream", "name": "stdout", "text": ["2\n"]},
+            {"output_type": "execute_result", "execution_count": 1, "metadata": {},
+             "data": {"text/plain": "5", "image/png": "iVBORw0KGgo="}},
+        ]},
+        {"cell_type": "raw", "metadata": {}, "source": ""},
+        {"cell_type": "markdown", "metadata": {}, "source": "## End\n\nThey fall."},
+    ],
+}  # fmt: skip
+
+
+def zip_file(entries: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content, zipfile.ZIP_STORED if name == "mimetype" else method)
+    return file.getvalue()
+
+
+def epub_file(chapters: dict[str, str], *, additions: dict[str, bytes] | None = None) -> bytes:
+    """A book with a table of contents, and with these chapters in this order."""
+    items = "".join(
+        f'<item id="c{number}" href="text/{name.replace(" ", "%20")}" media-type="application/xhtml+xml"/>'
+        for number, name in enumerate(chapters)
+    )
+    references = "".join(f'<itemref idref="c{number}"/>' for number in range(len(chapters)))
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf" version="3.0"><manifest><item id="toc" href="toc.xhtml" '
+        f'media-type="application/xhtml+xml" properties="nav"/>{items}</manifest>'
+        f'<spine><itemref idref="toc"/>{references}</spine></package>'
+    )
+    container = (
+        '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container" version="1.0"><rootfiles><rootfile '
+        'full-path="OEBPS/book.opf" media-type="application/oebps-package+xml"/></rootfiles></container>'
+    )
+    pages = {
+        f"OEBPS/text/{name}": f'<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title>x</title>'
+        f"</head><body>{body}</body></html>".encode()
+        for name, body in chapters.items()
+        if body
+    }
+    return zip_file(
+        {"mimetype": b"application/epub+zip", "META-INF/container.xml": container.encode(),
+         "OEBPS/book.opf": package.encode(), "OEBPS/toc.xhtml": b"<html><body>Contents</body></html>", **pages}
+        | (additions or {})
+    )  # fmt: skip
+
+
+EPUB_CHAPTERS = {
+    "one 1.xhtml": "<h1>The <i>key</i></h1><p>It was lost.</p><script>x()</script>",
+    "a.xhtml": "<h1>Rooms</h1><table><tr><th>Room</th><th>Floor</th></tr><tr><td>Hall</td><td>1</td></tr></table>",
+}
 RTF = (
     rb"{\rtf1\ansi\ansicpg1251{\fonttbl{\f0\fcharset204 Arial;}}\f0 Hello \b bold\b0\par \'cf\'f0\'e8\'e2\'e5\'f2\par}"
 )
@@ -164,11 +222,21 @@ SAMPLE_FILES = {
     "pptx": pptx_file(),
     "xlsx": xlsx_file(),
     "odt": odt_file(),
+    "epub": epub_file(EPUB_CHAPTERS),
     "html": html_file(),
     "markdown": MARKDOWN.encode(),
+    "rst": RST.encode(),
+    "ipynb": json.dumps(NOTEBOOK).encode(),
     "csv": CSV.encode(),
     "eml": EML,
     "rtf": RTF,
+    "zip": zip_file(
+        {
+            "docs/Übersicht.md": b"# Guide\n\nText.",
+            "report.pdf": pdf_file(["Page of the report", "Second page"]),
+            "notes.txt": b"A note.",
+        }
+    ),
     "text": "Just text. Größe.".encode(),
 }
 FILENAMES = {"markdown": "a.md", "text": "a.txt"} | {

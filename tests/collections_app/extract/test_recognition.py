@@ -21,11 +21,15 @@ MEDIA_TYPES = {
     "pptx": OFFICE_PREFIX + "presentationml.presentation",
     "xlsx": OFFICE_PREFIX + "spreadsheetml.sheet",
     "odt": "application/vnd.oasis.opendocument.text",
+    "epub": "application/epub+zip",
     "html": "text/html; charset=utf-8",
     "markdown": "text/markdown",
+    "rst": "text/x-rst",
+    "ipynb": "application/x-ipynb+json",
     "csv": "application/vnd.ms-excel",  # the type that browsers on Windows send
     "eml": "message/rfc822",
     "rtf": "application/rtf",
+    "zip": "application/zip",
     "text": "text/plain",
 }
 

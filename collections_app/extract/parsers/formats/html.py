@@ -18,9 +18,13 @@ ARTICLE_BLOCKS = {"p", "item", "quote", "code", "head", "row", "list", "table", 
 
 
 def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
+    write_page(decode_page(data), writer)
+
+
+def decode_page(data: bytes) -> str:
     match = DECLARED_ENCODING.search(data[:HEAD_BYTES])
     declared_encoding = (match[1] or match[2]).decode() if match else ""
-    write_page(decode_text(data, declared_encoding), writer)
+    return decode_text(data, declared_encoding)
 
 
 def write_page(page: str, writer: TextWriter) -> None:
