@@ -256,6 +256,25 @@ def test_tables_in_an_html_mail_are_markdown_unless_they_only_arrange_blocks(nam
     assert extract_text(f"Subject: Hi\nContent-Type: text/html\n\n{html}", "eml").text == f"Subject: Hi\n\n{text}"
 
 
+DAMAGED_PARTS = {
+    "xlsx": ("xl/worksheets/sheet2.xml", b'<c r="C1" t="b"><v>', b'<c r="C1" t="s"><v>9',
+             "The sheet Stock & more could not be read from row 1 on."),
+    "pptx": ("ppt/slides/slide1.xml", b'<p:cNvPr id="3" name="Content Placeholder 2"/>', b"",
+             "Slide 1 could not be read completely."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("format", DAMAGED_PARTS)
+def test_sheet_or_slide_that_cannot_be_read_is_a_warning(format: str):
+    part, valid, damaged, warning = DAMAGED_PARTS[format]
+    content = dict(entries_of(SAMPLE_FILES[format]))[part]
+    assert valid in content
+    result = extract_text(changed_archive(SAMPLE_FILES[format], {part: content.replace(valid, damaged)}), format)
+
+    assert result.warnings == (warning,)
+    assert {"xlsx": "| Bob | Riga | 42 |", "pptx": "Buy\nBuild"}[format] in result.text
+
+
 def test_sheet_is_read_to_its_end_regardless_of_its_declared_size():
     sheet = "xl/worksheets/sheet1.xml"
     with zipfile.ZipFile(BytesIO(SAMPLE_FILES["xlsx"])) as file:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from lxml import etree
 
 from ..common import archive, visible_html
-from ..common.failures import damaged_error, encrypted_error
+from ..common.failures import UnreadableFile, damaged_error, encrypted_error
 from ..common.text_writer import TextWriter
 from . import html
 
@@ -21,20 +21,18 @@ CHAPTER_TYPES = {"application/xhtml+xml", "text/html"}
 def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     archive.check_archive(data, limits)
     with zipfile.ZipFile(BytesIO(data)) as file:
-        names = set(file.namelist())
         chapters = chapter_names(file)
-        if ENCRYPTION in names and encrypted_names(file) & set(chapters):
+        if ENCRYPTION in file.namelist() and encrypted_names(file) & set(chapters):
             raise encrypted_error()
-        missing_count = 0
         for name in chapters:
-            if name in names:
+            try:
                 visible_html.write_visible_text(html.decode_page(file.read(name)), writer)
-            else:
-                missing_count += 1
-    if missing_count == len(chapters):
+            except (KeyError, UnreadableFile) as error:
+                if isinstance(error, UnreadableFile) and error.code != "damaged":
+                    raise
+                writer.warn(f"The chapter {name} could not be read.")
+    if writer.warnings and not writer.length:
         raise damaged_error()
-    if missing_count:
-        writer.warn(f"{missing_count} of {len(chapters)} chapters are missing.")
 
 
 def chapter_names(file: zipfile.ZipFile) -> list[str]:

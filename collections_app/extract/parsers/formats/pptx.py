@@ -8,7 +8,7 @@ import pptx
 from pptx.shapes.group import GroupShape
 
 from ..common import archive
-from ..common.failures import UnreadableFile
+from ..common.failures import UnreadableFile, damaged_error
 from ..common.text_writer import TextWriter
 
 
@@ -17,9 +17,16 @@ def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     slides = pptx.Presentation(BytesIO(data)).slides
     if len(slides) > limits["max_pages"]:
         raise UnreadableFile("limit_pages", f"The file has more than {limits['max_pages']} slides.")
-    for slide in slides:
+    for number, slide in enumerate(slides, 1):
         writer.begin_page()
-        add_slide(slide, writer)
+        try:
+            add_slide(slide, writer)
+        except (UnreadableFile, MemoryError, RecursionError):
+            raise
+        except Exception:  # the library may raise anything
+            writer.warn(f"Slide {number} could not be read completely.")
+    if writer.warnings and not writer.length:
+        raise damaged_error()
 
 
 def add_slide(slide: Any, writer: TextWriter) -> None:

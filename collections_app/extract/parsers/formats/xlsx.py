@@ -2,12 +2,15 @@
 
 import datetime
 import warnings
+from collections.abc import Iterator
 from io import BytesIO
+from itertools import count
 from typing import Any
 
 import openpyxl
 
 from ..common import archive
+from ..common.failures import damaged_error
 from ..common.text_writer import CellCounter, TextWriter
 
 
@@ -20,8 +23,23 @@ def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
         writer.add_heading(1, sheet.title)
         # Otherwise the library trusts the size declared in the sheet. In one file it read only 4 of a million rows.
         sheet.reset_dimensions()
-        rows = ([format_cell(value) for value in row] for row in sheet.iter_rows(values_only=True))
-        writer.add_table(counter.check(rows))
+        writer.add_table(counter.check(readable_rows(sheet, writer)))
+    if writer.warnings and not counter.cell_count:
+        raise damaged_error()
+
+
+def readable_rows(sheet: Any, writer: TextWriter) -> Iterator[list[str]]:
+    """Yields the rows up to the first that cannot be read."""
+    rows = sheet.iter_rows(values_only=True)
+    for number in count(1):
+        try:
+            row = next(rows, None)
+        except Exception:  # the library may raise anything
+            writer.warn(f"The sheet {sheet.title} could not be read from row {number} on.")
+            return
+        if row is None:
+            return
+        yield [format_cell(value) for value in row]
 
 
 def format_cell(value: Any) -> str:
