@@ -186,16 +186,17 @@ def split_section(text: str, start: int, end: int, size: int, overlap: int, tabl
     """Splits a section. A table that is longer than a passage is split separately, and its header is repeated."""
     spans: list[Span] = []
     for table in tables[bisect_left(tables, (start,)) : bisect_left(tables, (end,))]:
-        header_length = table.body_start - table.start
-        # A longer header would leave too little room for the rows.
         table_end = min(table.end, end)
-        if table_end - table.start <= size or header_length > size // 2:
+        # A short text before the table stays with it.
+        table_start = start if table.start - start < size // SHORT_SECTION_DIVISOR else table.start
+        row_size = size - (table.body_start - table_start)
+        # A longer header would leave too little room for the rows.
+        if table_end - table_start <= size or row_size < size // 2:
             continue
-        spans += split_text(text, start, table.start, size, overlap)
-        body_size = size - header_length
-        first, *others = split_text(text, table.body_start, table_end, body_size, min(overlap, body_size // 2))
+        spans += split_text(text, start, table_start, size, overlap)
+        first, *others = split_text(text, table.body_start, table_end, row_size, min(overlap, row_size // 2))
         header = text[table.start : table.body_start]
-        spans += [first._replace(start=table.start), *[span._replace(header=header) for span in others]]
+        spans += [first._replace(start=table_start), *[span._replace(header=header) for span in others]]
         start = table_end
     return spans + split_text(text, start, end, size, overlap)
 

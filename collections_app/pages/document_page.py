@@ -101,7 +101,8 @@ def read_passages(document: Document, version: Version, first: int, cited_number
     renderer = PassageRenderer()
     passages = []
     for index, (chunk, start, end) in enumerate(zip(chunks, starts, starts[1:], strict=False)):
-        html = renderer.render(chunk.table_header() + text[start - starts[0] : end - starts[0]], version.format)
+        part = text[start - starts[0] : end - starts[0]]
+        html = renderer.render(chunk.table_header() + part.lstrip("\n"), version.format)
         passages.append(_passage(document, version, chunk, html) | {"is_cited": index == cited_index})
     return passages[:PASSAGES_PER_PAGE]
 

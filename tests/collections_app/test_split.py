@@ -252,7 +252,8 @@ ROWS = "".join(f"| part {number} | {number * 7} |\n" for number in range(60))
 
 
 def test_each_passage_of_a_long_table_repeats_its_header():
-    text = f"Prices\n\nBefore.\n\n{TABLE_HEADER}{ROWS}\nAfter."
+    before = "A sentence before it. " * 3
+    text = f"Prices\n\n{before}\n\n{TABLE_HEADER}{ROWS}\nAfter."
     passages = split_into_passages(text, size=200, overlap=40, headings=[Heading(0, ("Prices",))])
     table_passages = [passage for passage in passages if "part" in passage.text]
 
@@ -264,7 +265,14 @@ def test_each_passage_of_a_long_table_repeats_its_header():
         )
         assert set(passage.text.removeprefix(TABLE_HEADER).splitlines()) <= set(ROWS.splitlines())
     assert {row for passage in table_passages for row in passage.text.splitlines()} >= set(ROWS.splitlines())
-    assert [passages[0].text, passages[-1].text] == ["Prices\n\nBefore.", "After."]
+    assert [passages[0].text, passages[-1].text] == [f"Prices\n\n{before}".strip(), "After."]
+
+
+def test_short_text_stays_with_the_long_table_below_it():
+    first, second, *_ = split_into_passages(f"Prices\n\nBefore.\n\n{TABLE_HEADER}{ROWS}", size=200, overlap=0)
+
+    assert first.text.startswith(f"Prices\n\nBefore.\n\n{TABLE_HEADER}| part 0 |")
+    assert second.text.startswith(f"{TABLE_HEADER}| part ")
 
 
 @pytest.mark.parametrize(
