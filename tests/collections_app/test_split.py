@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from collections import deque
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,6 +22,7 @@ from collections_app.chunk.splitter import (
     indexed_text,
     split_into_passages,
 )
+from collections_app.chunk.tables import find_tables
 from config.env import ROOT
 from tests.collections_app import library
 
@@ -283,6 +285,17 @@ def test_header_that_is_empty_or_long_is_not_repeated(header: str):
 
     for passage in split_into_passages(text, size=200, overlap=40):
         assert passage.text == text[passage.char_start : passage.char_end]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["|" * 100_000, ("|" + " " * 999) * 200, "|-" * 50_000 + "x", "| a |\n" * 50_000,
+     "| a |\n|" + "-" * 100_000 + "x\n", TABLE_HEADER * 5_000],
+)  # fmt: skip
+def test_lines_that_look_like_tables_are_examined_quickly(text: str):
+    started_at = time.process_time()
+    list(find_tables(text))
+    assert time.process_time() - started_at < 1
 
 
 ROW_STRATEGY = st.lists(st.sampled_from(["| a | 1 |\n", "| bb bb bb bb |\n", "|  | x |\n", "| " + "z" * 90 + " |\n"]))

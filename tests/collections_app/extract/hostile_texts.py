@@ -1,4 +1,4 @@
-"""Adds CSV, email, RTF, HTML, Markdown and text files to `hostile.TEXTS`."""
+"""Adds CSV, email, RTF, HTML, Markdown, reStructuredText, notebook and text files to `hostile.TEXTS`."""
 
 from functools import partial
 from typing import Any
@@ -75,6 +75,18 @@ add_text("markdown", "brackets", b"# " + b"[" * MB + b"\n# " + b"![](" * 200_000
 add_text("markdown", "stars", b"# kept" + b"*" * MB + b" _" * MB, "text")
 add_text("markdown", "dashes", b"x\n" + b"-" * MB + b"\n" + b"---\n" * 200_000, "text")
 add_text("markdown", "hashes", (b"#" * 6 + b" " + b"# " * 1000 + b"\n") * 500, "text")
+add_text("rst", "adornments", b"".join(b"x%d\n%b\n" % (i, b"=-~^"[i % 4 : i % 4 + 1] * 9) for i in range(50_000)),
+         "text", **SHORT_CPU_LIMIT)  # fmt: skip
+add_text("rst", "long lines of roles", (b":a.b:" * 200_000 + b"\n" + b"=" * MB + b"\n") * 3, "text", **SHORT_CPU_LIMIT)
+add_text("ipynb", "arrays 100000 deep", b"[" * 100_000, "damaged")
+add_text("ipynb", "a heading of a high level", b'{"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "heading", '
+         b'"level": 9999999999, "source": "kept"}]}]}', "text")  # fmt: skip
+for number, notebook in enumerate((b"[]", b"{}", b'{"nbformat": 4, "cells": 5}', b'{"nbformat": 4, "cells": [[]]}',
+         b'{"nbformat": 4, "cells": [{"cell_type": "code", "source": [1], "outputs": {}}]}', b"nothing")):  # fmt: skip
+    add_text("ipynb", f"another structure, {number}", notebook, "damaged")
+add_text("csv", "a table with many columns and few cells", b"\n".join(b"," * (i % 999) + b"x" for i in range(9_999)),
+         ANY_OUTCOME, **SHORT_CPU_LIMIT)  # fmt: skip
+add_text("html", "rows of tables that never end", b"<html>" + b"<table><tr><th>kept<td>" * 20_000, **SHORT_CPU_LIMIT)
 add_text(
     "text",
     "NUL and unpaired surrogates",

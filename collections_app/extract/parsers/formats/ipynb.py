@@ -28,7 +28,7 @@ def add_cell(cell: dict[str, Any], writer: TextWriter) -> None:
             add_code(output, writer)
         return
     if cell["cell_type"] == "heading":
-        source = "#" * int(cell["level"]) + f" {source}"
+        source = "#" * min(int(cell["level"]), 6) + f" {source}"
     offset = writer.length + len(PARAGRAPH_GAP) * bool(writer.length)
     writer.add(source)
     for heading_offset, level, title in find_headings(source):
