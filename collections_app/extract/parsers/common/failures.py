@@ -7,8 +7,8 @@ TOO_DEEP_MESSAGE = "The file is nested too deeply to be read."
 class UnreadableFile(Exception):
     """No text can be extracted from this file; `message` is a sentence that quotes nothing from the file.
 
-    `code` is damaged, encrypted, or limit_ with archive, cells, characters, memory, pages or time. `is_temporary` is
-    true if the machine was too busy, so a retry may succeed.
+    `code` is damaged, encrypted, or limit_ with archive, cells, characters, memory, pages or time; for the only file of
+    an archive also unsupported or empty. `is_temporary` is true if the machine was too busy, so a retry may succeed.
     """
 
     def __init__(self, code: str, message: str, *, is_temporary: bool = False) -> None:
