@@ -28,9 +28,11 @@ CHUNKS_SQL = """
     WHERE chunk.id = ANY(%s)
 """
 
-# The text of a document from its chunk with the first number to that with the last one, without repeating overlaps.
+# The text of a document from its chunk with the first number to that with the last one, without repeating overlaps. As
+# in chunks, a header comes first if the text begins within a table.
 JOINED_SQL = """
-    SELECT substr(document_text.text, part.char_start + 1, part.char_end - part.char_start),
+    SELECT left(first_chunk.text, length(first_chunk.text) - (first_chunk.char_end - first_chunk.char_start))
+            || substr(document_text.text, part.char_start + 1, part.char_end - part.char_start),
         part.char_start, part.char_end, part.page, part.page_end
     FROM unnest(%s::bigint[], %s::int[], %s::int[]) WITH ORDINALITY AS span (version_id, first, last, number)
     JOIN document_text ON document_text.version_id = span.version_id
@@ -38,6 +40,8 @@ JOINED_SQL = """
         SELECT min(char_start) AS char_start, max(char_end) AS char_end, min(page) AS page, max(page_end) AS page_end
         FROM chunk WHERE chunk.version_id = span.version_id AND chunk.number BETWEEN span.first AND span.last
     ) AS part
+    JOIN chunk AS first_chunk ON first_chunk.version_id = span.version_id
+        AND first_chunk.number = greatest(span.first, 0)
     ORDER BY span.number
 """
 # Private-use characters, which never occur in prepared text.
@@ -128,7 +132,8 @@ def cut_to_length(hits: Sequence[Hit], max_characters: int) -> list[Hit]:
 def _cut_text(hit: Hit, length: int) -> Hit:
     highlights = [[start, end] for start, end in hit.highlights if end <= length]
     text = hit.page_content[:length]
-    return replace(hit, page_content=text, char_end=hit.char_start + length, highlights=highlights)
+    char_end = hit.char_end - (len(hit.page_content) - length)
+    return replace(hit, page_content=text, char_end=char_end, highlights=highlights)
 
 
 def _fetch_hits(chunk_ids: Sequence[int]) -> dict[int, Hit]:

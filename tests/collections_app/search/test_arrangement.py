@@ -61,6 +61,17 @@ def test_text_of_joined_passages_is_that_of_the_document(stories: Collection, co
     assert words == {"lamp", "number", "7"}
 
 
+def test_joined_rows_of_a_table_keep_its_header():
+    header = "| Lamp | Price |\n|---|---|\n"
+    rows = "".join(f"| lamp{number} | {number} |\n" for number in range(60))
+    collection = make_collection(chunk_size=200, chunk_overlap=0)
+    add_document(collection, "table", header + rows)
+    (plain,), (wide,) = (arranged(collection, "lamp30", k=1, **wishes) for wishes in ({}, {"context": 1}))
+    for hit in (plain, wide):
+        assert hit.page_content == header + (header + rows)[hit.char_start : hit.char_end]
+    assert wide.char_start < plain.char_start and plain.char_end < wide.char_end
+
+
 def test_context_adds_neighbours_within_the_document(stories: Collection):
     (plain,), (wide,) = (
         arranged(stories, "sentence 0", k=1, **wishes) for wishes in ({}, {"context": 1, "by_document": True})
