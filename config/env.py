@@ -66,6 +66,8 @@ class Environment:
     max_pages: int = variable("SVC_MAX_PAGES", 5_000, parsers.integer(1, 100_000))
     max_cells: int = variable("SVC_MAX_CELLS", 500_000, parsers.integer(1, 10_000_000))
     max_characters: int = variable("SVC_MAX_CHARACTERS", 20_000_000, parsers.integer(1_000, 100_000_000))
+    ocr_languages: tuple[str, ...] = variable("SVC_OCR_LANGUAGES", (), parsers.ocr_languages)
+    ocr_max_pages: int = variable("SVC_OCR_MAX_PAGES", 200, parsers.integer(0, 100_000))
     metadata_limit_kb: int = variable("SVC_METADATA_LIMIT_KB", 16, parsers.integer(1, 1024))
     openai_api_key: str | None = variable("OPENAI_API_KEY", is_secret=True)
     openai_base_url: str | None = variable("OPENAI_BASE_URL", parse=parsers.provider_url)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 # The settings of the embedded PostgreSQL that an administrator can choose.
 SIZES = ("shared_buffers", "effective_cache_size", "work_mem", "maintenance_work_mem", "max_wal_size", "min_wal_size")
+OCR_LANGUAGE_PATTERN = re.compile("[A-Za-z_]{1,30}")
 POSTGRES_SIZE_PATTERN = re.compile(rf"({'|'.join(SIZES)})=[1-9][0-9]{{0,8}}(kB|MB|GB)")
 
 
@@ -75,6 +76,17 @@ def word_list(value: str) -> tuple[str, ...]:
     ('a', 'b')
     """
     return tuple(word.strip() for word in value.split(",") if word.strip())
+
+
+def ocr_languages(value: str) -> tuple[str, ...]:
+    """
+    >>> ocr_languages("eng, chi_sim")
+    ('eng', 'chi_sim')
+    """
+    words = word_list(value)
+    if not all(OCR_LANGUAGE_PATTERN.fullmatch(word) for word in words):
+        raise ValueError("must be languages of Tesseract, such as eng or chi_sim, separated by commas")
+    return words
 
 
 def postgres_sizes(value: str) -> tuple[str, ...]:

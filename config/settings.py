@@ -224,8 +224,10 @@ COLLECTIONS = {
     "max_pages": ENVIRONMENT.max_pages,
     "max_cells": ENVIRONMENT.max_cells,
     "max_characters": ENVIRONMENT.max_characters,
+    "ocr_max_pages": ENVIRONMENT.ocr_max_pages,
     "metadata_limit": ENVIRONMENT.metadata_limit_kb * 1024,
 }
+OCR_LANGUAGES = ENVIRONMENT.ocr_languages
 
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [

@@ -3,7 +3,7 @@
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -17,7 +17,7 @@ from system import process_cache
 from system.records import acting_user
 from tests.browser.chromium import chromium
 from tests.providers.node import node
-from tests.support.programs import MissingProgram
+from tests.support.programs import MissingProgram, tesseract
 from tests.support.users import make_user, signed_in_client
 
 
@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 
 
 # The program that the tests with a marker need.
-REQUIRED_PROGRAMS = {"browser": chromium, "provider": node}
+REQUIRED_PROGRAMS: dict[str, Callable[[], object]] = {"browser": chromium, "provider": node, "ocr": tesseract}
 SKIP_PREFIX = "missing program: "
 
 

@@ -49,7 +49,7 @@ def search_documents(
             "document": hit.filename or hit.doc_id,
             "collection": hit.collection_name,
             "headings": hit.heading_path,
-            **_pages(hit.page, hit.page_end),
+            **_pages(hit.page, hit.page_end, hit.page_label, hit.page_label_end),
             **_citation(agent, hit.collection_id, hit.document_id, hit.generation, hit.chunk_index),
         }
         for hit in result.hits
@@ -87,14 +87,14 @@ def read_around(
         "document": document.page_title(),
         "collection": document.collection.name,
         "headings": first.heading_path,
-        **_pages(first.page, last.page_end),
+        **_pages(first.page, last.page_end, first.page_label, last.page_label_end),
         "next_passage": following if last.number + 1 < version.chunks_count else None,
         **_citation(agent, match[1], match[2], generation, number),
     }
 
 
-def _pages(first: int | None, last: int | None) -> dict[str, str]:
-    return {"pages": page_range(first, last)} if first else {}
+def _pages(first: int | None, last: int | None, first_label: str | None, last_label: str | None) -> dict[str, str]:
+    return {"pages": page_range(first, last, first_label, last_label)} if first else {}
 
 
 def _citation(agent: Agent, collection_id: str, document_id: str, generation: int, number: int) -> dict[str, str]:

@@ -16,6 +16,7 @@ MEGABYTE = 1024 * 1024
 # A character takes at most six bytes in JSON. The overhead is for headings and pages, which have their own limits.
 BYTES_PER_CHARACTER = 6
 OVERHEAD_BYTES = 16 * MEGABYTE
+MAX_LABEL_LENGTH = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,10 @@ class ExtractionResult:
     page_starts: tuple[int, ...] | None
     headings: tuple[Heading, ...]
     warnings: tuple[str, ...]
+    # The printed labels of all pages, if they are not 1, 2, 3, …
+    page_labels: tuple[str, ...] | None = None
+    # The numbers of pages that are images without text.
+    scanned_pages: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +99,18 @@ def build_result(result: dict[str, Any], max_characters: int) -> ExtractionResul
     if not isinstance(text, str) or len(text) > max_characters:
         raise ValueError("no text")
     starts = result["page_starts"]
+    page_count = len(starts or ())
+    labels = result.get("page_labels")
+    if labels is not None and len(labels) != page_count:
+        raise ValueError("labels")
+    scanned_pages = check_ascending(result.get("scanned_pages", ()), page_count)
     return ExtractionResult(
         text=text,
         page_starts=None if starts is None else check_ascending(starts, len(text)),
         headings=build_headings(result["headings"], len(text)),
         warnings=tuple(str(warning)[:300] for warning in result["warnings"][:100]),
+        page_labels=None if labels is None else tuple(str(label)[:MAX_LABEL_LENGTH] for label in labels),
+        scanned_pages=tuple(number for number in scanned_pages if number),
     )
 
 

@@ -10,7 +10,7 @@ in part. While a caller waits, long steps are left to the worker.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import inf
 
 import structlog
@@ -21,6 +21,7 @@ from collections_app import extract
 from collections_app.chunk import splitter
 from collections_app.documents import deletion, storage
 from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable
+from collections_app.ingest import scanned_pages
 from collections_app.lexical import language_detection, term_statistics
 from collections_app.models import Document, ExtractedText, Version
 from collections_app.models.documents import VersionState
@@ -39,7 +40,10 @@ MIN_LONG_TEXT_S = 60.0
 NO_TEXT_WARNING = "No text was found in this document, so searches cannot find it."
 
 COPY_CHUNKS = """
-COPY chunk (version_id, collection_id, number, text, heading_path, page, page_end, char_start, char_end) FROM STDIN
+COPY chunk (
+    version_id, collection_id, number, text, heading_path, page, page_end, page_label, page_label_end, is_ocr,
+    char_start, char_end
+) FROM STDIN
 """
 
 
@@ -48,19 +52,45 @@ class OutOfTime(Exception):
 
 
 def extract_text(version: Version, remaining_s: float) -> None:
+    partial_text = ExtractedText.objects.filter(version=version).first()
+    if version.state == VersionState.EXTRACTING and partial_text and partial_text.scanned_pages.get("waiting"):
+        return _read_scanned_page(version, partial_text, remaining_s)
     if version.state == VersionState.QUEUED:
         leases.record_progress(version, state=VersionState.EXTRACTING)
     result = _extract_content(version, remaining_s)
-    columns = {
-        "pages": None if result.page_starts is None else len(result.page_starts),
-        "characters": len(result.text),
-        "warnings": list(result.warnings),
-    }
-    headings = [[heading.offset, list(heading.path)] for heading in result.headings]
-    text_columns = {"text": result.text, "page_starts": result.page_starts, "headings": headings}
+    progress = scanned_pages.plan(result)
+    extracted_text = ExtractedText(
+        version=version,
+        text=result.text,
+        page_starts=None if result.page_starts is None else list(result.page_starts),
+        headings=[[heading.offset, list(heading.path)] for heading in result.headings],
+        page_labels=result.page_labels,
+    )
+    version.warnings = list(result.warnings)
+    version.pages = None if result.page_starts is None else len(result.page_starts)
+    _store_text(version, extracted_text, progress)
+    return None
+
+
+def _read_scanned_page(version: Version, extracted_text: ExtractedText, remaining_s: float) -> None:
+    """Reads one page in each step, so that other documents get their turn."""
+    if remaining_s < inf:
+        raise OutOfTime
+    progress = scanned_pages.read_next_page(version, extracted_text)
+    _store_text(version, extracted_text, progress)
+
+
+def _store_text(version: Version, extracted_text: ExtractedText, progress: scanned_pages.ScanProgress) -> None:
+    extracted_text.scanned_pages = asdict(progress)
+    columns = {"pages": version.pages, "characters": len(extracted_text.text), "warnings": version.warnings}
+    if progress.waiting:
+        state = VersionState.EXTRACTING
+    else:
+        state = VersionState.SPLITTING
+        columns["warnings"] = [*version.warnings, *progress.warnings()]
     with leases.lock_version(version):
-        ExtractedText.objects.update_or_create(version=version, defaults=text_columns)
-        leases.record_progress(version, state=VersionState.SPLITTING, **columns)
+        extracted_text.save()
+        leases.record_progress(version, state=state, **columns)
 
 
 def split_text(version: Version, remaining_s: float) -> None:
@@ -78,14 +108,14 @@ def split_text(version: Version, remaining_s: float) -> None:
         raise extract.UnreadableFile("limit_chunks", str(error)) from None
     if not passages:
         with leases.lock_version(version):
-            _store_passages(version, passages)
+            _store_passages(version, passages, extracted_text)
             leases.record_progress(version, chunks_count=0)
         publish_version(version, VersionState.EMPTY, remaining_s)
         return
     # The language of the collection or, if it has none, the one detected for each document.
     configuration = version.collection.text_configuration or language_detection.detect_language(extracted_text.text)
     with leases.lock_version(version):
-        _store_passages(version, passages)
+        _store_passages(version, passages, extracted_text)
         term_statistics.store_words(version.pk, version.collection_id, configuration)
         leases.record_progress(version, state=VersionState.EMBEDDING, chunks_count=len(passages), embedded_to={})
 
@@ -136,12 +166,17 @@ def _next_space_batch(version: Version, timeout_s: float) -> chunk_vectors.Vecto
         return None
 
 
-def _store_passages(version: Version, passages: Sequence[splitter.Passage]) -> None:
+def _store_passages(version: Version, passages: Sequence[splitter.Passage], extracted_text: ExtractedText) -> None:
     # Delete the chunks of an earlier, failed attempt.
     run_statement("DELETE FROM chunk WHERE version_id = %s", [version.pk])
+    labels = extracted_text.page_labels
+    ocr_pages = set(extracted_text.scanned_pages.get("read", ()))
     with server_binding_cursor() as cursor, cursor.copy(COPY_CHUNKS) as copy:
         for passage in passages:
-            position = (passage.page, passage.page_end, passage.char_start, passage.char_end)
+            pages = range(passage.page or 0, (passage.page_end or 0) + 1)
+            printed_labels = (labels[pages[0] - 1], labels[pages[-1] - 1]) if labels else (None, None)
+            is_ocr = not ocr_pages.isdisjoint(pages)
+            position = (passage.page, passage.page_end, *printed_labels, is_ocr, passage.char_start, passage.char_end)
             headings = list(passage.heading_path)
             copy.write_row((version.pk, version.collection_id, passage.number, passage.text, headings, *position))
 

@@ -183,6 +183,10 @@ class ExtractedText(models.Model):
     page_starts = models.JSONField(null=True)
     # [offset, [heading, heading below it, …]] in the order of the text.
     headings = models.JSONField(default=list)
+    # The printed label of each page; null if they are the numbers of the pages.
+    page_labels = models.JSONField(null=True)
+    # The scanned pages by their progress; see `ingest.scanned_pages`.
+    scanned_pages = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
 
     class Meta:
         db_table = "document_text"
@@ -198,6 +202,11 @@ class Chunk(models.Model):
     heading_path = ArrayField(models.TextField(), default=list)
     page = models.PositiveIntegerField(null=True)
     page_end = models.PositiveIntegerField(null=True)
+    # The labels printed on these pages, such as "iv" or "A-1"; null if they are the numbers of the pages.
+    page_label = models.TextField(null=True)
+    page_label_end = models.TextField(null=True)
+    # Whether part of the text was read from a scan.
+    is_ocr = models.BooleanField(default=False, db_default=False)
     char_start = models.PositiveIntegerField()
     char_end = models.PositiveIntegerField()
 

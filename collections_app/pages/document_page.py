@@ -111,7 +111,8 @@ def _passage(document: Document, version: Version, chunk: Chunk, html: str) -> d
     return {
         "number": chunk.number + 1,
         "page": chunk.page,
-        "pages": presenters.page_range(chunk.page, chunk.page_end),
+        "pages": presenters.page_range(chunk.page, chunk.page_end, chunk.page_label, chunk.page_label_end),
+        "is_ocr": chunk.is_ocr,
         "headings": " > ".join(chunk.heading_path),
         "url": presenters.passage_url(document.collection_id, document.pk, version.generation, chunk.number),
         "html": html,

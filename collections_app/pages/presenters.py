@@ -24,14 +24,23 @@ FILE_ERROR_CODES = ("damaged", "encrypted", "limit_pages")
 FIX_FILE_ADVICE = "Retrying won't help. Fix the file and replace it."
 
 
-def page_range(first: int | None, last: int | None) -> str:
-    """
+def page_range(first: int | None, last: int | None, label: str | None = None, last_label: str | None = None) -> str:
+    """The numbers of pages in the file, with the printed ones if these differ.
+
     >>> page_range(3, 3), page_range(3, 4), page_range(None, None)
     ('page 3', 'pages 3 to 4', '')
+    >>> page_range(3, 3, "iii", "iii"), page_range(3, 4, "iii", "1")
+    ('page iii (3 in the file)', 'pages iii to 1 (3 to 4 in the file)')
     """
     if first is None:
         return ""
-    return f"pages {first} to {last}" if last is not None and last > first else f"page {first}"
+    is_range = last is not None and last > first
+    noun = "pages" if is_range else "page"
+    numbers = f"{first} to {last}" if is_range else str(first)
+    if not label or not last_label:
+        return f"{noun} {numbers}"
+    labels = f"{label} to {last_label}" if is_range else label
+    return f"{noun} {numbers}" if labels == numbers else f"{noun} {labels} ({numbers} in the file)"
 
 
 def size_text(size: int) -> str:
@@ -80,7 +89,8 @@ def hit_contexts(hits: Sequence[Hit], results_url: str) -> tuple[list[dict[str, 
             "number": hit.chunk_index,
             "url": passage_url(hit.collection_id, hit.document_id, hit.generation, hit.chunk_index, hit_url),
             "title": hit.filename or hit.doc_id,
-            "pages": page_range(hit.page, hit.page_end),
+            "pages": page_range(hit.page, hit.page_end, hit.page_label, hit.page_label_end),
+            "is_ocr": hit.is_ocr,
             "headings": " > ".join(hit.heading_path),
             "metadata": metadata_line(hit.metadata),
             "score": f"{hit.score:.2f}",

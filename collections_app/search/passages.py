@@ -20,7 +20,8 @@ SCORE_DIGITS = 6
 CHUNKS_SQL = """
     SELECT chunk.id, collection.sys_id, collection.name, version.text_configuration, document.id, document.doc_id,
         version.metadata::text, version.filename, version.chunks_count, chunk.number, chunk.text, chunk.heading_path,
-        chunk.page, chunk.page_end, chunk.char_start, chunk.char_end, version.generation, version.format
+        chunk.page, chunk.page_end, chunk.page_label, chunk.page_label_end, chunk.is_ocr, chunk.char_start,
+        chunk.char_end, version.generation, version.format
     FROM chunk
     JOIN document_version version ON version.id = chunk.version_id
     JOIN document ON document.id = version.document_id
@@ -33,11 +34,13 @@ CHUNKS_SQL = """
 JOINED_SQL = """
     SELECT left(first_chunk.text, length(first_chunk.text) - (first_chunk.char_end - first_chunk.char_start))
             || substr(document_text.text, part.char_start + 1, part.char_end - part.char_start),
-        part.char_start, part.char_end, part.page, part.page_end
+        part.char_start, part.char_end, part.page, part.page_end,
+        first_chunk.page_label, part.page_label_end, part.is_ocr
     FROM unnest(%s::bigint[], %s::int[], %s::int[]) WITH ORDINALITY AS span (version_id, first, last, number)
     JOIN document_text ON document_text.version_id = span.version_id
     CROSS JOIN LATERAL (
-        SELECT min(char_start) AS char_start, max(char_end) AS char_end, min(page) AS page, max(page_end) AS page_end
+        SELECT min(char_start) AS char_start, max(char_end) AS char_end, min(page) AS page, max(page_end) AS page_end,
+            (array_agg(page_label_end ORDER BY number DESC))[1] AS page_label_end, bool_or(is_ocr) AS is_ocr
         FROM chunk WHERE chunk.version_id = span.version_id AND chunk.number BETWEEN span.first AND span.last
     ) AS part
     JOIN chunk AS first_chunk ON first_chunk.version_id = span.version_id
@@ -81,6 +84,9 @@ class Hit:
     heading_path: list[str]
     page: int | None
     page_end: int | None
+    page_label: str | None
+    page_label_end: str | None
+    is_ocr: bool
     char_start: int
     char_end: int
     generation: int
@@ -111,7 +117,7 @@ def _join_texts(found: Sequence[tuple[Span, Hit]]) -> list[Hit]:
     if numbers:
         spans = [found[number][0] for number in numbers]
         columns = [[getattr(span, name) for span in spans] for name in ("version_id", "first", "last")]
-        names = ("page_content", "char_start", "char_end", "page", "page_end")
+        names = ("page_content", "char_start", "char_end", "page", "page_end", "page_label", "page_label_end", "is_ocr")
         for number, row in zip(numbers, fetch_rows(JOINED_SQL, columns), strict=True):
             hits[number] = replace(hits[number], **dict(zip(names, row, strict=True)))
     return hits

@@ -29,6 +29,7 @@ SQL_MODULES = {
     "collections_app/search/known_metadata.py": "the metadata of documents is summarized in the database",
     "collections_app/search/metadata_listing.py": "matching documents are counted and paginated in one statement",
     "collections_app/documents/deletion.py": "documents are locked in one order, rows are deleted in batches",
+    "collections_app/search/arrangement.py": "texts of passages are compared in the database",
     "collections_app/search/passages.py": "passages are read with their document, PostgreSQL highlights them",
     "collections_app/queue/leases.py": "one statement leases the next document, by the database clock",
     "collections_app/lexical/synonyms.py": "synonyms are compared with the query in each language",

@@ -6,11 +6,20 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from ctypes.util import find_library
 from pathlib import Path
 
 
 class MissingProgram(Exception):
     """A program that tests need is missing; the message explains how to get it."""
+
+
+def tesseract() -> str:
+    """Returns the file of the library that reads scans."""
+    library_file = find_library("tesseract")
+    if library_file is None:
+        raise MissingProgram("Tesseract is missing. On Debian, install it with: apt-get install tesseract-ocr")
+    return library_file
 
 
 @contextmanager

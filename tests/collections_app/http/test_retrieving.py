@@ -25,7 +25,8 @@ from tests.support.users import make_user
 pytestmark = pytest.mark.django_db
 PASSAGE_FIELDS = [
     "id", "type", "page_content", "metadata", "doc_id", "collection_name", "chunk_index", "chunks_count", "page",
-    "page_end", "char_start", "char_end", "heading_path", "filename", "score", "scores", "highlights",
+    "page_end", "page_label", "page_label_end", "is_ocr", "char_start", "char_end", "heading_path", "filename", "score",
+    "scores", "highlights",
 ]  # fmt: skip
 
 

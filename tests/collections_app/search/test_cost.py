@@ -75,6 +75,7 @@ def test_only_the_rarest_known_words_of_a_query_are_marked() -> None:
     hit: Any = passages.Hit(
         collection_id="c", collection_name="c", configuration="simple", document_id="d", doc_id="d", metadata="{}",
         filename="", chunks_count=1, chunk_index=0, page_content="x", heading_path=[], page=None, page_end=None,
+        page_label=None, page_label_end=None, is_ocr=False,
         char_start=0, char_end=1, generation=1, format="text",
     )  # fmt: skip
     assert list(passages._highlight_request(hit, query_terms).lexemes) == [

@@ -29,6 +29,10 @@ class TextWriter:
         self.page_starts: list[int] | None = None
         # Offset, level (1 is the outermost), title.
         self.headings: list[tuple[int, int, str]] = []
+        # As printed, if they are not the numbers of the pages from 1.
+        self.page_labels: list[str] | None = None
+        # Numbers of pages that are images without text.
+        self.scanned_pages: list[int] = []
         self.warnings: list[str] = []
         self.pending_page_count = 0
 
@@ -127,6 +131,8 @@ class TextWriter:
             "text": text,
             "page_starts": starts,
             "headings": [heading for heading in self.headings if heading[0] < len(text)],
+            "page_labels": self.page_labels,
+            "scanned_pages": self.scanned_pages,
             "warnings": self.warnings,
         }
 
