@@ -72,7 +72,19 @@ def forbidden_kind(ip: Address, policy: Policy) -> str:
         allowed_kinds.add("private")
     if policy.allow_http:
         allowed_kinds.add("loopback")
-    return next((kind for kind in map(_address_kind, unwrap(ip)) if kind not in allowed_kinds), "")
+    kinds = (_address_kind(address) for address in unwrap(ip) if not _is_listed(address, policy))
+    return next((kind for kind in kinds if kind not in allowed_kinds), "")
+
+
+def is_in_private_networks(ip: Address, policy: Policy) -> bool:
+    """Whether the operator has listed all addresses that a call to `ip` can reach."""
+    return all(_is_listed(address, policy) for address in unwrap(ip))
+
+
+def _is_listed(ip: Address, policy: Policy) -> bool:
+    # Only these kinds, so that 0.0.0.0/0 does not open metadata services.
+    is_private = _address_kind(ip) in ("private", "loopback")
+    return is_private and any(ip in network for network in policy.private_networks)
 
 
 def _address_kind(ip: Address) -> str:

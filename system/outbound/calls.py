@@ -101,7 +101,7 @@ def _check_head(status: int, headers: Mapping[str, str], policy: Policy) -> None
     if 300 <= status < 400:
         message = f"The server responded with a redirect ({status}). Redirects are not followed."
         error = OutboundFailed("redirected", message)
-        error.redirect_target = headers.get("location", "")
+        error.redirect_target, error.status = headers.get("location", ""), status
         raise error
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         # Nothing is decompressed, so a decompression bomb is harmless.

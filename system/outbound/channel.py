@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import httpcore2
 
-from .addresses import forbidden_kind
+from .addresses import forbidden_kind, is_in_private_networks
 from .deadline import Deadline
 from .errors import OutboundFailed, OutboundRefused
 from .names import Address, look_up
@@ -72,6 +72,8 @@ def _checked_addresses(url: CheckedUrl, policy: Policy, deadline: Deadline) -> S
         if kind := forbidden_kind(address, policy):
             message = f"{url.host} resolves to {address}. Calls to {kind} addresses are not allowed."
             raise OutboundRefused("address", message)
+        if url.scheme == "http" and not (policy.allow_http or is_in_private_networks(address, policy)):
+            raise OutboundRefused("scheme", f"{url.host} must be called with https://.")
     return addresses
 
 

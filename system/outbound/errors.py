@@ -4,7 +4,7 @@
     ├── OutboundRefused     not sent; the URL or the request must change
     │   ├── too_long        more than 2000 characters
     │   ├── characters      control characters, spaces, non-ASCII, a broken % escape
-    │   ├── scheme          not https (nor http under the development switch)
+    │   ├── scheme          not https (nor http under the development switch or in a listed network)
     │   ├── userinfo, query, fragment
     │   ├── host            empty, malformed, or an unusual form of a number (127.1, 0x7f000001)
     │   ├── port            not 443, unless the policy allows any
@@ -30,6 +30,8 @@ that the provider sent.
 class OutboundError(Exception):
     # The target of a redirect, as the provider sent it: for the administrator, never for a log.
     redirect_target = ""
+    # The status of a response that was not accepted.
+    status = 0
 
     def __init__(self, code: str, message: str) -> None:
         # Both are passed on, so that a task queue can pickle the error.

@@ -1,6 +1,7 @@
 """The operator's policy for outbound calls, and the limits of every call."""
 
 from dataclasses import dataclass, replace
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 
 from .names import Resolver, system_resolve
@@ -14,6 +15,8 @@ class Policy:
     """The development switch: http, any port, loopback addresses."""
     allow_private: bool = True
     """For on-premise providers; the operator can forbid private networks."""
+    private_networks: tuple[IPv4Network | IPv6Network, ...] = ()
+    """Private and loopback networks that may be called in any case, also with http."""
     allow_any_port: bool = False
     """Otherwise only port 443."""
     ca_bundle: Path | None = None

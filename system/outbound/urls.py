@@ -78,8 +78,10 @@ def check_url(text: str, policy: Policy, *, allow_query: bool = False) -> Checke
 
 def _check_scheme(scheme: str | None, policy: Policy) -> str:
     scheme_name = (scheme or "").lower()
-    if scheme_name != "https" and not (scheme_name == "http" and policy.allow_http):
-        prefix = "https:// or http://" if policy.allow_http else "https://"
+    # With http, `channel` accepts only addresses in the listed networks.
+    allows_http = policy.allow_http or bool(policy.private_networks)
+    if scheme_name != "https" and not (scheme_name == "http" and allows_http):
+        prefix = "https:// or http://" if allows_http else "https://"
         raise OutboundRefused("scheme", f"The URL must begin with {prefix}.")
     return scheme_name
 

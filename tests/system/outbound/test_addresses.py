@@ -1,6 +1,6 @@
 """Which addresses may be called, in every notation."""
 
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import pytest
 from hypothesis import assume, given, settings
@@ -116,6 +116,27 @@ def test_private_networks_are_allowed_unless_turned_off_by_the_operator(address:
 )
 def test_public_address_is_always_allowed(address: str) -> None:
     assert not forbidden_kind(ip_address(address), NO_PRIVATE_NETWORKS)
+
+
+@pytest.mark.parametrize(
+    ("address", "networks", "kind"),
+    [
+        ("10.1.2.3", ["10.1.0.0/16"], ""),
+        ("::ffff:10.1.2.3", ["10.1.0.0/16"], ""),
+        ("10.2.2.3", ["10.1.0.0/16"], "private"),
+        ("127.0.0.1", ["127.0.0.1/32"], ""),
+        ("::1", ["127.0.0.1/32"], "loopback"),
+        ("fd12:3456::1", ["fd12:3456::/32"], ""),
+        ("169.254.169.254", ["0.0.0.0/0", "::/0"], "metadata"),
+        ("::ffff:169.254.169.254", ["0.0.0.0/0", "::/0"], "metadata"),
+        ("fd00:ec2::254", ["fc00::/7"], "metadata"),
+        ("169.254.1.1", ["0.0.0.0/0"], "link-local"),
+        ("0.0.0.0", ["0.0.0.0/0"], "unspecified"),
+    ],
+)  # fmt: skip
+def test_only_listed_private_networks_are_allowed(address: str, networks: list[str], kind: str) -> None:
+    policy = Policy(allow_private=False, private_networks=tuple(map(ip_network, networks)))
+    assert forbidden_kind(ip_address(address), policy) == kind
 
 
 ipv4_addresses = st.ip_addresses(v=4)
