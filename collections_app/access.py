@@ -50,6 +50,11 @@ def readable_collections(user: User) -> QuerySet[Collection]:
     )
 
 
+def managed_collections(user: User) -> QuerySet[Collection]:
+    collections = readable_collections(user)
+    return collections.filter(is_writer=True) if may_create_collections(user) else collections.none()  # type: ignore[misc]
+
+
 def rights(user: User, collection: Collection) -> frozenset[str]:
     """Returns the user's rights. Queries them if the collection does not come from `readable_collections(user)`."""
     annotations = vars(collection)

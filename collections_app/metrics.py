@@ -7,7 +7,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from collections_app.documents.deletion import SUPERSEDED_CODE
-from collections_app.models import Version
+from collections_app.models import Source, Version
 from collections_app.models.documents import UNFINISHED_STATES, VersionState
 from system.plain_sql import fetch_rows
 
@@ -45,3 +45,8 @@ class QueueCollector(Collector):
         for reason, count in failed_versions.order_by().values_list("error_code").annotate(Count("id")):
             failed_gauge.add_metric([reason], count)
         yield failed_gauge
+        yield GaugeMetricFamily(
+            "servicebase_sources_failing",
+            "Number of web pages and watched folders whose last refresh failed.",
+            value=Source.objects.filter(collection__deleted_at__isnull=True).exclude(error="").count(),
+        )

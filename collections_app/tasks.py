@@ -7,6 +7,7 @@ from celery import shared_task
 from collections_app.documents import deletion
 from collections_app.ingest import worker
 from collections_app.queue import leases, worker_signals
+from collections_app.sources import refresh
 from collections_app.vectors import reembedding, vector_indexes
 from system.background import shutdown
 
@@ -53,6 +54,12 @@ def purge() -> None:
 def tend_vector_indexes() -> None:
     """Build the vector indexes that large collections need, and drop unused ones."""
     vector_indexes.maintain_indexes()
+
+
+@shared_task
+def refresh_sources() -> None:
+    """Load the web pages and watched folders that are due."""
+    refresh.refresh_due_sources(time.monotonic() + TASK_BUDGET_S)
 
 
 @shared_task

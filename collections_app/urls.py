@@ -3,13 +3,14 @@
 from django.urls import path, re_path
 
 from collections_app.http import endpoints, vector_stores
-from collections_app.http.api import collections, documents
+from collections_app.http.api import collections, documents, sources
 from collections_app.pages import (
     document_actions,
     document_page,
     metadata_page,
     search_pages,
     settings_pages,
+    source_pages,
     uploads,
     views,
 )
@@ -27,6 +28,7 @@ ENDPOINTS = {
 }
 API_COLLECTION = "api/collections/<slug:sys_id>"
 API_DOCUMENT = f"{API_COLLECTION}/documents/<slug:document>"
+API_SOURCE = f"{API_COLLECTION}/sources/<slug:source>"
 PAGE = "collections/<slug:sys_id>/"
 DOCUMENT_PAGE = f"{PAGE}documents/<slug:document>/"
 
@@ -42,6 +44,9 @@ urlpatterns = [
     path(f"{API_DOCUMENT}/content", documents.DocumentContent.as_view(), name="collection-document-content"),
     path(f"{API_DOCUMENT}/reload", documents.ReprocessDocument.as_view(), name="collection-document-reload"),
     path(f"{API_DOCUMENT}/retry", documents.RetryDocument.as_view(), name="collection-document-retry"),
+    path(f"{API_COLLECTION}/sources", sources.SourceList.as_view(), name="collection-sources"),
+    path(API_SOURCE, sources.SourceDetail.as_view(), name="collection-source"),
+    path(f"{API_SOURCE}/refresh", sources.RefreshSource.as_view(), name="collection-source-refresh"),
     path("v1/vector_stores/<slug:sys_id>/search", vector_stores.SearchVectorStore.as_view()),
     path("collections/", views.CollectionListPage.as_view(), name="collections"),
     path("collections/search/", search_pages.SearchAllPage.as_view(), name="search-collections"),
@@ -49,6 +54,7 @@ urlpatterns = [
     path(f"{PAGE}access/", settings_pages.AccessPage.as_view(), name="collection-access-page"),
     path(f"{PAGE}settings/", settings_pages.SettingsPage.as_view(), name="collection-settings-page"),
     path(f"{PAGE}reembed/", settings_pages.ReembedView.as_view(), name="collection-reembed-page"),
+    path(f"{PAGE}sources/", source_pages.SourcesPage.as_view(), name="collection-sources-page"),
     path(f"{PAGE}delete/", views.DeleteCollection.as_view(), name="collection-delete"),
     path(f"{PAGE}documents/", views.DocumentsPage.as_view(), name="documents-page"),
     path(f"{PAGE}documents/upload/", uploads.UploadView.as_view(), name="documents-upload"),
@@ -63,5 +69,8 @@ for name, action in document_actions.ACTIONS.items():
         path(f"{DOCUMENT_PAGE}{name}/", single, {"action": action}, name=f"document-{name}"),
         path(f"{PAGE}documents/{name}/", bulk, {"action": action}, name=f"documents-{name}"),
     ]
+for name in ("refresh", "delete"):
+    source_action = source_pages.SourceAction.as_view()
+    urlpatterns.append(path(f"{PAGE}sources/<slug:source>/{name}/", source_action, {"action": name}, f"source-{name}"))
 # After the actions, whose names would match as a document.
 urlpatterns.append(path(DOCUMENT_PAGE, document_page.DocumentPage.as_view(), name="document-page"))

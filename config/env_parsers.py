@@ -63,6 +63,17 @@ def folder(value: str) -> Path:
     return Path(value).expanduser().absolute()
 
 
+def folders(value: str) -> tuple[Path, ...]:
+    """
+    >>> [str(path) for path in folders("/srv/handbooks, /mnt/share")]
+    ['/srv/handbooks', '/mnt/share']
+    """
+    words = word_list(value)
+    if not all(word.startswith("/") and ".." not in Path(word).parts for word in words):
+        raise ValueError("must be absolute paths of folders, separated by commas")
+    return tuple(Path(word) for word in words)
+
+
 def existing_file(value: str) -> Path:
     path = folder(value)
     if not path.is_file():

@@ -38,6 +38,12 @@ OUTBOUND_POLICY = {
 }
 # The same for webhooks.
 WEBHOOK_POLICY: dict[str, Any] = {"allow_private": ENVIRONMENT.private_webhooks, "ca_bundle": ENVIRONMENT.ca_bundle}
+# The same for web pages that collections load. Private networks must be listed.
+WEB_PAGE_POLICY: dict[str, Any] = {
+    "allow_private": False, "private_networks": ENVIRONMENT.private_web_pages, "ca_bundle": ENVIRONMENT.ca_bundle
+}  # fmt: skip
+# Folders on the server whose subfolders collections can watch.
+WATCH_DIRS = ENVIRONMENT.watch_dirs
 # The embedding provider of document collections; read only by collections_app.embed.
 EMBEDDING = {
     "provider": ENVIRONMENT.embedding_provider,

@@ -11,9 +11,9 @@ from django.utils import timezone
 from django.utils.timesince import timesince
 
 from collections_app import access
-from collections_app.admin import collections, documents  # noqa: F401  (each registers its pages)
+from collections_app.admin import collections, documents, sources  # noqa: F401  (each registers its pages)
 from collections_app.documents import counts
-from collections_app.models import Collection, Document, Version
+from collections_app.models import Collection, Document, Source, Version
 from collections_app.models.documents import UNFINISHED_STATES, VersionState
 from system.admin_site import dashboard
 from system.background import hourly_counts
@@ -27,6 +27,7 @@ dashboard.register_links(
     30,
     dashboard.Link("Collections", "folder_open", "collections_app.Collection"),
     dashboard.Link("Documents", "description", "collections_app.Document"),
+    dashboard.Link("Sources", "sync", "collections_app.Source"),
 )
 
 
@@ -73,5 +74,8 @@ def document_tile(request: HttpRequest) -> dashboard.Tile | None:
     warnings = [f"{totals.failed_count} failed."] if totals.failed_count else []
     if is_overdue:
         warnings.append(f"The oldest queued document has been waiting for {timesince(oldest_created_at)}.")
+    failing_count = Source.objects.filter(collection__in=access.managed_collections(user)).exclude(error="").count()
+    if failing_count:
+        warnings.append(f"{failing_count} source{pluralize(failing_count)} cannot be refreshed.")
     url = reverse("admin:collections_app_document_changelist") + ("?state=failed" if totals.failed_count else "")
     return dashboard.Tile("Documents", str(ready), caption, url, "folder_open", warnings=" ".join(warnings))

@@ -32,8 +32,27 @@ def collections_with_role(role: Role) -> Iterator[str]:
         )
 
 
+class VisibleHistoryAdmin(ReadOnlyAdmin, HistoryAdmin):
+    """Shows the records in `get_queryset` with their history, and no other histories."""
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        self._require_visible(request, object_id)
+        return super().history_view(request, object_id, extra_context)
+
+    def history_form_view(
+        self, request: HttpRequest, object_id: str, version_id: str, extra_context: Any = None
+    ) -> Any:
+        self._require_visible(request, object_id)
+        return super().history_form_view(request, object_id, version_id, extra_context)
+
+    def _require_visible(self, request: HttpRequest, object_id: str) -> None:
+        """Raises NotFound unless the user can see the record; the history pages alone would show others too."""
+        if self.get_object(request, object_id) is None:
+            raise NotFound
+
+
 @admin.register(Collection)
-class CollectionAdmin(ReadOnlyAdmin, HistoryAdmin):
+class CollectionAdmin(VisibleHistoryAdmin):
     """Collections that the user can read, with their history. The pages of a collection change it."""
 
     empty_list_text = (
@@ -84,21 +103,6 @@ class CollectionAdmin(ReadOnlyAdmin, HistoryAdmin):
             raise NotFound
         may_manage = "manage" in access.rights(request.user, collection)  # type: ignore[arg-type]
         return redirect("collection-settings-page" if may_manage else "collection", collection.pk)
-
-    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
-        self._require_readable(request, object_id)
-        return super().history_view(request, object_id, extra_context)
-
-    def history_form_view(
-        self, request: HttpRequest, object_id: str, version_id: str, extra_context: Any = None
-    ) -> Any:
-        self._require_readable(request, object_id)
-        return super().history_form_view(request, object_id, version_id, extra_context)
-
-    def _require_readable(self, request: HttpRequest, object_id: str) -> None:
-        """Raises NotFound unless the user can read the collection; the history pages alone would show others too."""
-        if self.get_object(request, object_id) is None:
-            raise NotFound
 
 
 def _aggregate_by_collection(rows: QuerySet[Any], aggregate: Any) -> Subquery:

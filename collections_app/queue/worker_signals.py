@@ -7,5 +7,9 @@ def request_processing() -> None:
     wake_worker("collections_app.tasks.work")
 
 
+def request_refresh() -> None:
+    wake_worker("collections_app.tasks.refresh_sources")
+
+
 def request_purge() -> None:
     wake_worker("collections_app.tasks.purge")

@@ -21,6 +21,7 @@ SCHEDULES = (
     ("Delete ended identity provider sessions", "sso.tasks.forget_ended_sessions", 1, "hours"),
     ("Start processing queued documents and purging deleted data", "collections_app.tasks.sweep", 5, "seconds"),
     ("Re-embed collections whose embedding model has changed", "collections_app.tasks.fill_new_spaces", 10, "seconds"),
+    ("Refresh web pages and watched folders of collections", "collections_app.tasks.refresh_sources", 10, "seconds"),
     ("Build vector indexes of large collections", "collections_app.tasks.tend_vector_indexes", 1, "minutes"),
     ("Delete expired sessions, access keys and counters", "accounts.tasks.forget_expired", 10, "minutes"),
 )

@@ -84,6 +84,7 @@ OTHER_CONSTANTS = {
     "collections_app.pages.metadata_rows.EMPTY_ROWS",
     "collections_app.metadata.operators.ONE_SECOND",
     "collections_app.models.documents.LEXICAL_DIMENSIONS",
+    "collections_app.sources.web_page.NOT_MODIFIED",
     "collections_app.vectors.reembedding.ADVISORY_LOCK_ID",
     "collections_app.vectors.vector_indexes.ADVISORY_LOCK_ID",
     "collections_app.vectors.vector_indexes.CACHED_INDEX_BYTES",

@@ -11,7 +11,7 @@ from accounts.models import Company, Group, Role, User
 from collections_app import embed
 from collections_app.documents import storage
 from collections_app.ingest import worker
-from collections_app.models import Collection
+from collections_app.models import Collection, Source
 from collections_app.urls import ENDPOINTS
 from config.scheduling import schedules
 from sso.models import IdentityLink, SignIn
@@ -68,7 +68,10 @@ def create_example_objects(callback_url: str = connections.CALLBACK_URL) -> dict
         filename="", format="text", metadata={}, doc_id="first", on_duplicate="skip",
     )  # fmt: skip
     version = worker.process_in_request(store_result)
-    return {"task": insert_row("task"), "collection": collection.pk, "document": str(version.document_id)}
+    source = Source(collection=collection, kind="page", address="https://docs.example.com/guide", doc_id="guide")
+    source.save()
+    ids = {"collection": collection.pk, "document": str(version.document_id), "source": source.pk}
+    return {"task": insert_row("task"), **ids}
 
 
 def routes(resolver: URLResolver | None = None, prefix: str = "") -> Iterator[str]:
@@ -95,6 +98,7 @@ def example_path(route: str, ids: dict[str, str]) -> str:
         path = path.replace("<slug:sys_id>", ids["task"])
     path = path.replace("<slug:entry>", "0" * 18)
     path = path.replace("<slug:sys_id>", ids["collection"]).replace("<slug:document>", ids["document"])
+    path = path.replace("<slug:source>", ids["source"])
     path = path.replace("<int:generation>", "1").replace("<int:number>", "0")
     path = path.replace("<slug:session_key>", "somebody-elses")
     path = path.replace("<path:content_type_id>/<path:object_id>", "1/1").replace("(?P<url>.*)", "nothing-here")

@@ -62,7 +62,7 @@ def find_known_paths(ids: dict[str, str], admin: Client) -> dict[str, str]:
             if records:
                 paths[template] = f"{list_path}/{records[0]['sys_id']}"
         elif "{" in template:
-            paths[template] = template.format(sys_id=ids["collection"], document=ids["document"], entry="0" * 18)
+            paths[template] = template.format(sys_id=ids["collection"], entry="0" * 18, **ids)
     return paths
 
 

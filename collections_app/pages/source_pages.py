@@ -1,0 +1,98 @@
+"""The tab on which managers of a collection add and remove web pages and folders to load from."""
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from collections_app import access
+from collections_app.models import Collection, Source
+from collections_app.models.collections import MAX_NAME_LENGTH
+from collections_app.pages.views import CollectionPage, confirmation_page
+from collections_app.sources import creation, refresh
+from system.errors import ServiceError
+from system.outbound.urls import MAX_URL_LENGTH
+
+INTERVALS = {15: "15 minutes", 60: "Hour", 6 * 60: "6 hours", 24 * 60: "Day", 7 * 24 * 60: "Week"}
+DELETE_QUESTION = "Delete the source “{}”? The documents that it loaded are kept, but are no longer refreshed."
+
+
+class SourceForm(forms.Form):
+    address = forms.CharField(max_length=MAX_URL_LENGTH, help_text="Begins with https:// and needs no sign-in.")
+    interval_minutes = forms.TypedChoiceField(
+        label="Refresh every", choices=list(INTERVALS.items()), coerce=int, initial=24 * 60
+    )
+
+
+class PageForm(SourceForm):
+    prefix = Source.Kind.PAGE
+    doc_id = forms.CharField(
+        label="Document ID",
+        required=False,
+        max_length=MAX_NAME_LENGTH,
+        help_text="If empty: the address without https:// and query. A document with this ID is replaced.",
+    )
+    field_order = ("address", "doc_id", "interval_minutes")
+
+
+class FolderForm(SourceForm):
+    prefix = Source.Kind.FOLDER
+
+    def __init__(self, data: Any = None) -> None:
+        super().__init__(data)
+        self.fields["address"].label = "Path on the server"
+        allowed_text = ", ".join(map(str, settings.WATCH_DIRS))
+        self.fields["address"].help_text = f"One of these folders, or one below: {allowed_text}"
+
+
+FORMS: dict[str, type[SourceForm]] = {form.prefix: form for form in (PageForm, FolderForm)}
+
+
+class SourcesPage(CollectionPage):
+    """`/collections/{sys_id}/sources/`"""
+
+    def get(self, request: HttpRequest, sys_id: str) -> HttpResponse:
+        return self._show(access.open_collection_by_id(self.user(), sys_id, "manage"))
+
+    def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
+        collection = access.open_collection_by_id(self.user(), sys_id, "manage")
+        kind = request.POST.get("kind", "")
+        form = FORMS.get(kind, PageForm)(request.POST)
+        if form.is_valid():
+            try:
+                creation.create_source(collection, Source(kind=form.prefix or "", **form.cleaned_data))
+                messages.success(request, "The source was added. It will be loaded in a few seconds.")
+                return redirect("collection-sources-page", collection.pk)
+            except ServiceError as error:
+                form.add_error(error.field if error.field in form.fields else None, error.message)
+        return self._show(collection, form, 400)
+
+    def _show(self, collection: Collection, form: SourceForm | None = None, status: int = 200) -> HttpResponse:
+        bound_forms = {form.prefix: form} if form else {}
+        sources = list(collection.sources.all())
+        context = self.tab_context(collection, "sources") | {
+            "sources": sources,
+            "page_form": bound_forms.get(PageForm.prefix) or PageForm(),
+            "folder_form": bound_forms.get(FolderForm.prefix) or FolderForm(),
+            "watches_folders": bool(settings.WATCH_DIRS),
+            "has_folder": any(source.kind == Source.Kind.FOLDER for source in sources),
+        }
+        return render(self.request, "collections/sources.html", context, status=status)
+
+
+class SourceAction(CollectionPage):
+    def post(self, request: HttpRequest, sys_id: str, source: str, action: str) -> HttpResponse:
+        collection = access.open_collection_by_id(self.user(), sys_id, "manage")
+        opened_source = creation.find_source(collection, source)
+        if action == "refresh":
+            refresh.request_refresh(opened_source)
+            messages.success(request, f"“{opened_source}” will be refreshed in a few seconds.")
+        elif "confirmed" not in request.POST:
+            return confirmation_page(request, DELETE_QUESTION.format(opened_source), collection)
+        else:
+            opened_source.delete()
+            messages.success(request, f"“{opened_source}” was deleted. Its documents were kept.")
+        return redirect("collection-sources-page", collection.pk)
