@@ -30,7 +30,18 @@ def read_question_sets(folder: Path, names: Sequence[str] = (), max_questions: i
         files["covidqa"] = path
     if not files:
         raise SystemExit(f"no question sets in {folder}")
-    return [read_question_set(name, path, max_questions) for name, path in files.items() if not names or name in names]
+    question_sets = {name: read_question_set(name, path, max_questions) for name, path in files.items()}
+    languages = [question_set for question_set in question_sets.values() if not question_set.is_long]
+    if len(languages) > 1:
+        question_sets["mixed"] = mix_question_sets(languages)
+    return [question_set for name, question_set in question_sets.items() if not names or name in names]
+
+
+def mix_question_sets(question_sets: Sequence[QuestionSet]) -> QuestionSet:
+    """One collection in several languages, with a share of the questions of each."""
+    documents = {doc_id: text for question_set in question_sets for doc_id, text in question_set.documents.items()}
+    questions = [question for each in question_sets for question in each.questions[:: len(question_sets)]]
+    return QuestionSet("mixed", documents, questions)
 
 
 def read_question_set(name: str, path: Path, max_questions: int = 0) -> QuestionSet:

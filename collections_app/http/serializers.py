@@ -162,7 +162,7 @@ class SearchParameters(Parameters):
     alpha = schema_field(
         {"type": "number", "minimum": 0, "maximum": 1},
         required=False,
-        help_text="The keyword weight in a hybrid search. Defaults to the collection's `alpha`.",
+        help_text="The keyword weight in a hybrid search. Defaults to that of the collection or its model.",
     )
     collapse = drf.BooleanField(
         default=False, help_text="If `true`, of passages with the same text only the best is returned."
@@ -223,6 +223,7 @@ class LoadResponseSerializer(drf.Serializer[Any]):
 class ScoresSerializer(drf.Serializer[Any]):
     vector = drf.FloatField(allow_null=True)
     text = drf.FloatField(allow_null=True)
+    characters = drf.FloatField(allow_null=True)
     rerank = drf.FloatField(required=False, help_text="Only with `rerank`.")
 
 

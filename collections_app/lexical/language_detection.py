@@ -16,6 +16,10 @@ SAMPLE_LENGTH = 20_000
 # The minimum share of stop words among all words, and the minimum number of different ones.
 MIN_STOPWORD_SHARE = 0.06
 MIN_STOPWORDS = 3
+# A text of at most this many words needs no minimum number if one language is far ahead of all others.
+MAX_SHORT_WORDS = 60
+MIN_SHORT_WEIGHT = 0.5
+MIN_SHORT_LEAD = 0.3
 
 _SCRIPTS: Mapping[str, str] = {
     "latin": "A-Za-z\u00c0-\u024f\u1e00-\u1eff",
@@ -67,14 +71,20 @@ def _main_script(text: str) -> str:
 
 def _best_language(words: list[str], languages: Mapping[str, frozenset[str]]) -> str:
     counts = Counter(words)
-    # Square roots keep one frequent word from outweighing all others.
+    language_counts = Counter([word for stopwords in languages.values() for word in stopwords])
+    # Square roots keep one frequent word, and words that many languages share, from outweighing all others.
     weights = {
-        name: sum([sqrt(counts[word]) for word in stopwords]) - _foreign_letter_weight(counts, name)
+        name: sum([sqrt(counts[word] / language_counts[word]) for word in stopwords])
+        - _foreign_letter_weight(counts, name)
         for name, stopwords in languages.items()
     }
-    best_name = max(weights, key=lambda name: weights[name])
+    second_name, best_name = sorted(weights, key=lambda name: weights[name])[-2:]
     matches = [counts[word] for word in languages[best_name] if word in counts]
-    if len(matches) < MIN_STOPWORDS or sum(matches) < MIN_STOPWORD_SHARE * len(words):
+    has_many = len(matches) >= MIN_STOPWORDS
+    is_clear = len(words) <= MAX_SHORT_WORDS and weights[best_name] >= max(
+        MIN_SHORT_WEIGHT, weights[second_name] + MIN_SHORT_LEAD
+    )
+    if not (has_many or is_clear) or sum(matches) < MIN_STOPWORD_SHARE * len(words):
         return SIMPLE_CONFIGURATION
     return best_name.split()[0]
 

@@ -116,7 +116,12 @@ QUERY_WORDS_SQL = f"""
     )
     ORDER BY language.collection, counted.chunks, word.term
 """
-COLLECTION_SIZES_SQL = "SELECT collection_id, chunks FROM term_count WHERE term = 0 AND collection_id = ANY(%s)"
+COLLECTION_SIZES_SQL = f"""
+    SELECT size.collection_id, size.chunks, coalesce(english.chunks, 0) / size.chunks::float8
+    FROM term_count AS size LEFT JOIN term_count AS english ON english.collection_id = size.collection_id
+        AND english.term = {LANGUAGE_TERM_SQL.format(collection="size.collection_id", configuration="'english'")}
+    WHERE size.term = 0 AND size.collection_id = ANY(%s)
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +141,7 @@ class QueryTerms:
 
     chunk_count: int
     words: tuple[QueryWord, ...] = ()
+    english_share: float = 0.0
 
     @property
     def known_words(self) -> tuple[QueryWord, ...]:
@@ -215,9 +221,13 @@ def find_query_terms(
         "words": [prepare_words(" ".join((query, added_words.get(sys_id, "")))) for sys_id in ids],
     }
     words: dict[str, list[QueryWord]] = {sys_id: [] for sys_id in ids}
-    sizes = dict(fetch_rows(COLLECTION_SIZES_SQL, [ids]))
+    sizes = {collection: size for collection, *size in fetch_rows(COLLECTION_SIZES_SQL, [ids])}
     for collection, configuration, lexeme, position, term, chunk_count in fetch_rows(QUERY_WORDS_SQL, parameters):
         words[collection].append(
             QueryWord(lexeme=lexeme, position=position, term=term, chunk_count=chunk_count, configuration=configuration)
         )
-    return {sys_id: QueryTerms(chunk_count=sizes.get(sys_id, 0), words=tuple(terms)) for sys_id, terms in words.items()}
+    query_terms = {}
+    for sys_id, terms in words.items():
+        chunk_count, english_share = sizes.get(sys_id, (0, 0.0))
+        query_terms[sys_id] = QueryTerms(chunk_count=chunk_count, english_share=english_share, words=tuple(terms))
+    return query_terms

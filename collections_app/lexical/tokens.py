@@ -110,6 +110,15 @@ def is_single_character(word: str) -> bool:
     return _SINGLE_CHARACTER.fullmatch(word) is not None
 
 
+def is_unspaced(character: str) -> bool:
+    """Whether a character belongs to a script that is indexed as pairs of characters.
+
+    >>> is_unspaced("水"), is_unspaced("の"), is_unspaced("a")
+    (True, True, False)
+    """
+    return _UNSPACED_RUN.fullmatch(character) is not None
+
+
 def _normalize_text(text: str) -> str:
     text = text[:MAX_TEXT_LENGTH]
     if not unicodedata.is_normalized("NFKC", text):

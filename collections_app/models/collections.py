@@ -17,6 +17,8 @@ from system.records.record import Record
 MAX_NAME_LENGTH = 200
 # With more, each character is in many passages: 99 of 100 would split a file of 4 MB into over a million.
 OVERLAP_TOO_LARGE = "The overlap must be at most half of the chunk size."
+# Chosen: a value instead of NULL, which processes of an earlier version could not read during an upgrade.
+DEFAULT_ALPHA = 0.7
 DEFAULT_OVERLAP = 200
 # For small chunks, the default overlap is a fifth of the size, the same share as 200 of 1000.
 DEFAULT_OVERLAP_DIVISOR = 5
@@ -164,7 +166,7 @@ class Collection(Record):
     # The configuration of words that are stored without one, from before each document had its own; see `lexical`.
     unmarked_configuration = models.CharField(max_length=63, blank=True, default="", db_default="", editable=False)
     alpha = models.FloatField(
-        default=0.7,
+        default=DEFAULT_ALPHA,
         validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
         help_text="Keyword weight in hybrid search (1 = keywords only, 0 = semantic only).",
     )
@@ -212,6 +214,11 @@ class Collection(Record):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def own_alpha(self) -> float | None:
+        """The keyword weight, or None if the embedding model and the language determine it."""
+        return None if self.alpha == DEFAULT_ALPHA else self.alpha
 
     def clean(self) -> None:
         if is_overlap_too_large(self.chunk_size, self.chunk_overlap):

@@ -63,6 +63,8 @@ class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
         labels = {"alpha": "Keyword weight"}
         help_texts = {
             "text_configuration": LANGUAGE_HELP,
+            "alpha": "1 = keywords only, 0 = semantic only. With the default, 0.7, the model and the language "
+            "determine it.",
             "chunk_size": "Maximum number of characters per passage, for new and reprocessed documents.",
             "chunk_overlap": "Number of characters repeated from the previous passage. At most half of the chunk size.",
         }

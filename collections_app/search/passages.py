@@ -68,7 +68,7 @@ class HighlightRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A passage in a search result. `scores` contains its cosine and BM25 score, None if not computed."""
+    """A passage in a search result. `scores` contains its cosine, BM25 and character scores, None if not computed."""
 
     # The columns of CHUNKS_SQL, in their order. The ids, generation and format are for pages only.
     collection_id: str
@@ -161,7 +161,11 @@ def _complete_hit(chunk: Candidate, row: Hit, offsets: list[list[int]]) -> Hit:
         row,
         metadata=json.loads(row.metadata),
         score=round(chunk.score, SCORE_DIGITS),
-        scores={"vector": _round_score(chunk.vector_score), "text": _round_score(chunk.text_score)},
+        scores={
+            "vector": _round_score(chunk.vector_score),
+            "text": _round_score(chunk.text_score),
+            "characters": _round_score(chunk.character_score),
+        },
         highlights=offsets,
     )
 

@@ -1,4 +1,4 @@
-"""Runs a search: scope, keyword and vector retrieval, fusion, arrangement, passages, reranking."""
+"""Runs a search: scope, retrieval, comparison of characters, fusion, arrangement, passages, reranking."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,9 +12,11 @@ from system.errors import Unavailable
 
 from . import keyword_retrieval, reranking, vector_retrieval
 from .arrangement import Arrangement, arrange
+from .character_comparison import compare_chunks
 from .fusion import Candidate, fuse
 from .passages import Hit, cut_to_length, read_passages
 from .scope import Scope, build_scopes, snapshot_transaction
+from .weights import Weights, choose_weights
 
 # The fusion takes at least this many candidates from each retrieval.
 MIN_CANDIDATES = 100
@@ -27,7 +29,7 @@ class SemanticSearchUnavailable(Unavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """A query for the best `k` passages. If `alpha` is None, each collection uses its own."""
+    """A query for the best `k` passages. If `alpha` is None, each collection uses its own, or that of its model."""
 
     query: str
     k: int
@@ -42,9 +44,10 @@ class SearchRequest:
     def candidate_count(self) -> int:
         return max(MIN_CANDIDATES, 2 * self.k)
 
-    def alpha_for(self, collection: Collection) -> float:
-        fixed_weights = {"text": 1.0, "vector": 0.0}
-        return fixed_weights.get(self.mode, collection.alpha if self.alpha is None else self.alpha)
+    def weights_for(self, collection: Collection, english_share: float) -> Weights:
+        fixed_alphas = {"text": 1.0, "vector": 0.0}
+        alpha = fixed_alphas.get(self.mode, collection.own_alpha if self.alpha is None else self.alpha)
+        return choose_weights(collection.space.model, english_share, alpha)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +103,17 @@ def _search(
     for scope in build_scopes(collections, request.filter):
         vector = (vectors or {}).get(scope.collection.space_id)
         candidates += _candidates(scope, request, terms[scope.collection.pk], vector)
-    spans = arrange(fuse(candidates), request.k, request.arrangement)
+    ranking = fuse(candidates)
+    if request.mode != "vector":
+        ranking = fuse(_compare_characters(ranking, request.query))
+    spans = arrange(ranking, request.k, request.arrangement)
     return SearchResult(hits=read_passages(spans, terms), is_without_vectors=vectors is None)
+
+
+def _compare_characters(ranking: Sequence[Candidate], query: str) -> list[Candidate]:
+    """Returns the candidates with the character scores of the best ones."""
+    scores = compare_chunks(query, [candidate.chunk_id for candidate in ranking])
+    return [replace(candidate, character_score=scores.get(candidate.chunk_id)) for candidate in ranking]
 
 
 def _embed_query(collections: Sequence[Collection], request: SearchRequest) -> Mapping[int, str] | None:
@@ -131,11 +143,12 @@ def _candidates(scope: Scope, request: SearchRequest, terms: QueryTerms, vector:
         cosines |= vector_retrieval.chunk_cosines(bm25.keys() - cosines.keys(), scope.collection.space, vector)
     if request.mode != "vector":
         bm25 |= keyword_retrieval.fetch_scores(cosines.keys() - bm25.keys(), terms)
+    weights = request.weights_for(scope.collection, terms.english_share)
     return [
         Candidate(
             chunk_id=chunk_id,
             space_id=scope.collection.space_id,
-            alpha=request.alpha_for(scope.collection),
+            weights=weights,
             text_score=None if request.mode == "vector" else bm25.get(chunk_id, 0.0),
             vector_score=cosines.get(chunk_id),
         )

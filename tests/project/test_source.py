@@ -34,6 +34,7 @@ SQL_MODULES = {
     "collections_app/queue/leases.py": "one statement leases the next document, by the database clock",
     "collections_app/lexical/synonyms.py": "synonyms are compared with the query in each language",
     "collections_app/lexical/term_statistics.py": "the database extracts, weights and counts words",
+    "collections_app/search/character_comparison.py": "the database reads the best passages up to a total length",
     "collections_app/search/keyword_retrieval.py": "the database ranks passages by keywords",
     "collections_app/metrics.py": "the queue is counted in one statement",
     "collections_app/search/vector_retrieval.py": "the nearest vectors are found in the database",

@@ -57,7 +57,7 @@ def test_passage_has_the_documented_fields(library_caller: KeyCaller):  # C50
 
     assert list(passage) == PASSAGE_FIELDS and response["Cache-Control"] == "no-store"
     assert (passage["type"], passage["page_content"], passage["doc_id"]) == ("Document", "The toner is red.", "toner")
-    assert passage["score"] == 1.0 and set(passage["scores"]) == {"vector", "text"}
+    assert passage["score"] == 1.0 and set(passage["scores"]) == {"vector", "text", "characters"}
     assert [passage["page_content"][start:stop] for start, stop in passage["highlights"]] == ["toner", "red"]
     assert "embedding" not in response.content.decode()
 

@@ -47,14 +47,14 @@ def test_single_character_search_reads_the_index_and_a_limited_number_of_passage
 
 def test_with_alpha_1_other_chunks_are_ordered_by_vector(help_collection: Collection) -> None:
     add_document(help_collection, "letters", "Electronic letters reach the inbox.")  # nearest, but loaded last
-    hits = run_search(help_collection, "email inbox toner", alpha=1.0).hits
+    hits = run_search(help_collection, "toner", alpha=1.0).hits
     cosines = [hit.scores["vector"] or 0.0 for hit in hits if hit.score == 0.0]
     assert len(cosines) >= 2 and cosines == sorted(cosines, reverse=True)
-    ids_by_cosine = hit_ids(run_search(help_collection, "xyzzyq email", alpha=1.0))
-    assert ids_by_cosine == hit_ids(run_search(help_collection, "xyzzyq email", mode="vector"))
+    ids_by_cosine = hit_ids(run_search(help_collection, "xyzzyq", alpha=1.0))
+    assert ids_by_cosine == hit_ids(run_search(help_collection, "xyzzyq", mode="vector"))
 
 
-def test_only_texts_of_the_result_are_read(db: Any) -> None:
+def test_only_passages_of_the_result_are_read_with_their_documents(db: Any) -> None:
     collection = make_collection()
     for number in range(12):
         add_document(collection, f"d{number:02}", "The same words everywhere.")
