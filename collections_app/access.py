@@ -17,9 +17,9 @@ from django.db.models import Case, Q, QuerySet, Value, When
 
 from accounts.models import Role, User
 from accounts.roles import ADMIN, COLLECTION_ADMIN
-from collections_app import embed
 from collections_app.models import Collection
 from collections_app.models.collections import MAX_NAME_LENGTH, check_visible_characters, lookup_name, normalize_name
+from collections_app.vectors import model_choice
 from system.errors import AccessDenied, Conflict, NotFound, ServiceError, combine_errors
 
 Right = Literal["read", "write", "manage"]
@@ -119,7 +119,7 @@ def create_collection(user: User, collection: Collection) -> Collection:
     if not may_create_collections(user):
         raise AccessDenied("You are not allowed to create collections.")
     check_visible_characters(collection.name)
-    collection.space = embed.default_space()
+    collection.space = model_choice.target_space(collection)
     try:
         with transaction.atomic():
             collection.save()

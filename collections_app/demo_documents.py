@@ -33,6 +33,8 @@ def load_demo_documents() -> bool:
         return False
     with transaction.atomic():
         collection = Collection(name=COLLECTION_NAME, space=space, text_configuration="english")
+        # The default model, which needs no memory and time for a second one.
+        collection.embedding_model_choice = space.model if embed.chooses_models() else ""
         collection.reader_roles = [Role.objects.get(name=roles.ITIL).pk]
         collection.writer_roles = [Role.objects.get(name=roles.COLLECTION_ADMIN).pk]
         collection.save()

@@ -1,17 +1,23 @@
 """Turns texts into vectors: `spaces` chooses the provider, `local_model` and `openai_compatible` embed."""
 
+from .circuit_breaker import CircuitBreaker
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
+from .local_model import LOCAL_MODELS, get_local_model
 from .spaces import (
     RETIRED_PROVIDER,
     Embedder,
+    chooses_models,
     default_space,
     is_default,
     is_model_changed,
+    is_slow,
+    local_space,
     reset_providers,
     retire_space,
 )
 
 __all__ = [
-    "RETIRED_PROVIDER", "Embedder", "EmbeddingMisconfigured", "EmbeddingRefused", "EmbeddingUnavailable",
-    "default_space", "is_default", "is_model_changed", "reset_providers", "retire_space",
+    "LOCAL_MODELS", "RETIRED_PROVIDER", "CircuitBreaker", "Embedder", "EmbeddingMisconfigured", "EmbeddingRefused",
+    "EmbeddingUnavailable", "chooses_models", "default_space", "get_local_model", "is_default", "is_model_changed",
+    "is_slow", "local_space", "reset_providers", "retire_space",
 ]  # fmt: skip

@@ -10,9 +10,13 @@ from mmap import mmap
 from pathlib import Path
 from typing import Any
 
+from collections_app.model_files import ModelFilesMissing
+
 from . import vector_checks
 from .errors import EmbeddingMisconfigured
+from .transformer import load_transformer
 from .vector_checks import Vectors
+from .word_vectors import load_word_vectors
 
 # Returns a matrix with a row for each text; zeros or NaN for a text that is meaningless to the model.
 Encoder = Callable[[list[str]], Any]
@@ -24,13 +28,30 @@ MAX_BATCH_BYTES = 8_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalModel:
-    """A row of `LOCAL_MODELS`. The prefixes are for models that distinguish documents from queries."""
+    """A row of `LOCAL_MODELS`. The prefixes are for models that distinguish documents from queries.
+
+    Without a setting, collections with texts in `language` use the model. An `is_slow` model embeds fewer texts at a
+    time, in the background. `match_cosines` are the cosines of a question and a passage that mean nothing (0) and an
+    answer (1); see `match`.
+    """
 
     name: str
     dimensions: int
     load: Callable[[], Encoder]
     document_prefix: str = ""
     query_prefix: str = ""
+    language: str = ""
+    is_slow: bool = False
+    match_cosines: tuple[float, float] = (0.0, 1.0)
+
+    def match(self, cosine: float) -> float:
+        """How well a passage answers a question, from 0 to 1, comparable between models. Nonsense is below .3.
+
+        >>> LocalModel(name="m", dimensions=1, load=dict, match_cosines=(0.25, 0.75)).match(0.5)
+        0.5
+        """
+        low, high = self.match_cosines
+        return min(1.0, max(0.0, (cosine - low) / (high - low)))
 
 
 def load_wordllama() -> Encoder:
@@ -79,7 +100,20 @@ def map_matrix(path: Path, name: str) -> Any:
 
 
 # The first is the default. To add a model, add a row whose `load` returns a function that encodes a list of texts.
-_MODELS = (LocalModel(name="wordllama-l2-supercat", dimensions=256, load=load_wordllama),)
+_MODELS = (
+    LocalModel(name="wordllama-l2-supercat", dimensions=256, load=load_wordllama, match_cosines=(0.12, 0.6)),
+    LocalModel(
+        name="all-MiniLM-L6-v2",
+        dimensions=384,
+        load=load_transformer,
+        language="english",
+        is_slow=True,
+        match_cosines=(0.2, 0.65),
+    ),
+    LocalModel(
+        name="navec-news-v1", dimensions=300, load=load_word_vectors, language="russian", match_cosines=(0.18, 0.6)
+    ),
+)
 LOCAL_MODELS = {model.name: model for model in _MODELS}
 
 
@@ -109,7 +143,10 @@ os.register_at_fork(after_in_child=_replace_lock)
 def _encoder(model: LocalModel) -> Encoder:
     with _lock:
         if model.name not in _encoders:
-            _encoders[model.name] = model.load()
+            try:
+                _encoders[model.name] = model.load()
+            except ModelFilesMissing as error:
+                raise EmbeddingMisconfigured(str(error)) from None
         return _encoders[model.name]
 
 

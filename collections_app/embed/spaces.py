@@ -94,6 +94,24 @@ def is_default(space: EmbeddingSpace) -> bool:
     return (space.provider, space.model) == (provider, model) and dimensions in (None, space.dimensions)
 
 
+def chooses_models() -> bool:
+    """Whether each collection has one of the local models, because the settings name none."""
+    options: dict[str, Any] = settings.EMBEDDING
+    return (options["provider"], options["model"]) == (LocalProvider.provider, None)
+
+
+def local_space(model: str) -> EmbeddingSpace:
+    row = local_model.get_local_model(model)
+    return EmbeddingSpace.objects.get_or_create(
+        provider=LocalProvider.provider, model=row.name, dimensions=row.dimensions
+    )[0]
+
+
+def is_slow(space: EmbeddingSpace) -> bool:
+    model = local_model.LOCAL_MODELS.get(space.model) if space.provider == LocalProvider.provider else None
+    return model is not None and model.is_slow
+
+
 def _configured_model() -> tuple[str, str, int | None]:
     """Return provider, model and number of dimensions, which is None for the model's default."""
     options: dict[str, Any] = settings.EMBEDDING

@@ -15,6 +15,7 @@ from collections_app.models import Collection, Version
 from collections_app.models.documents import VersionState
 from collections_app.search.passages import Hit
 from collections_app.search.pipeline import SearchResult
+from collections_app.vectors import reembedding
 from system.errors import Conflict, InvalidInput
 from system.http import django_request
 from system.http.error_responses import own_url
@@ -88,16 +89,21 @@ def passage_body(hit: Hit) -> dict[str, Any]:
 
 def collection_bodies(collections: Sequence[Collection]) -> list[dict[str, Any]]:
     counts_by_id = counts.count_by_collection([collection.pk for collection in collections])
-    return [collection_body(collection, counts_by_id[collection.pk]) for collection in collections]
+    vector_counts = reembedding.count_new_vectors(collections)
+    return [
+        _collection_body(collection, counts_by_id[collection.pk], vector_counts.get(collection.pk, 0))
+        for collection in collections
+    ]
 
 
-def collection_body(collection: Collection, counts: DocumentCounts) -> dict[str, Any]:
+def _collection_body(collection: Collection, counts: DocumentCounts, new_vector_count: int) -> dict[str, Any]:
     return {
         "collection_name": collection.name,
         "documents_count": counts.document_count,
         "chunks_count": counts.chunk_count,
         "documents_by_status": dict(counts.state_counts),
         "embedding_model": collection.space.model,
+        "embedding_progress": reembedding.embedding_progress(collection, new_vector_count, counts.chunk_count),
         "chunk_size": collection.chunk_size,
         "chunk_overlap": collection.chunk_overlap,
         "created_at": iso_timestamp(collection.sys_created_at),

@@ -261,12 +261,23 @@ class ContentSerializer(drf.Serializer[Any]):
     updated_at = drf.DateTimeField()
 
 
+class EmbeddingProgressSerializer(drf.Serializer[Any]):
+    model = drf.CharField()
+    total = count_field(help_text="The number of passages.")
+    remaining = count_field(
+        help_text="The number of passages without a vector; at least 1 until searches use the model."
+    )
+
+
 class CollectionSerializer(drf.Serializer[Any]):
     collection_name = drf.CharField()
     documents_count = count_field()
     chunks_count = count_field()
     documents_by_status = drf.DictField(child=count_field())
     embedding_model = drf.CharField()
+    embedding_progress = EmbeddingProgressSerializer(
+        allow_null=True, help_text="The progress of a change to another embedding model, or `null`."
+    )
     chunk_size = count_field()
     chunk_overlap = count_field()
     created_at = drf.DateTimeField()

@@ -20,13 +20,13 @@ from django.db.models.functions import Now
 from collections_app import extract
 from collections_app.chunk import splitter
 from collections_app.documents import deletion, storage
-from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable
+from collections_app.embed import EmbeddingRefused, EmbeddingUnavailable, is_slow
 from collections_app.ingest import scanned_pages
 from collections_app.lexical import language_detection, term_statistics
 from collections_app.models import Document, ExtractedText, Version
 from collections_app.models.documents import VersionState
 from collections_app.queue import leases
-from collections_app.vectors import chunk_vectors
+from collections_app.vectors import chunk_vectors, model_choice
 from system.plain_sql import fetch_rows, run_statement, server_binding_cursor
 
 logger = structlog.get_logger(__name__)
@@ -155,9 +155,10 @@ def _extract_content(version: Version, remaining_s: float) -> extract.Extraction
 
 
 def _next_space_batch(version: Version, timeout_s: float) -> chunk_vectors.VectorBatch | None:
-    """Embeds a batch for the next space of the collection, if it has one. Failures are left to the re-embedding."""
+    """Embeds a batch for the next space of the collection, if it has one. Failures are left to the re-embedding, and
+    so are slow models, because the document should be found soon."""
     space = version.collection.next_space
-    if space is None:
+    if space is None or is_slow(space):
         return None
     try:
         return chunk_vectors.embed_next_batch(version, space, timeout_s)
@@ -203,6 +204,7 @@ def publish_version(version: Version, state: VersionState, remaining_s: float = 
                 deletion.hide_from_searches(previous_version)
             if state == VersionState.READY:
                 term_statistics.change_term_counts(version.pk, version.collection_id, 1)
+                model_choice.review_model(version.collection_id)
             warnings = [*version.warnings, NO_TEXT_WARNING] if state == VersionState.EMPTY else version.warnings
             leases.finish_version(
                 version, state, is_searched=True, ready_at=Now(), error_code="", error="", warnings=warnings
@@ -219,7 +221,8 @@ def is_superseded(version: Version, document: Document) -> bool:
 
 def _lock_space(collection_id: str) -> int | None:
     """Returns the space that searches use, and prevents a switch until the end of the transaction."""
-    query = "SELECT space_id FROM document_collection WHERE sys_id = %s AND deleted_at IS NULL FOR SHARE"
+    # Not FOR SHARE, because the transaction may choose another model.
+    query = "SELECT space_id FROM document_collection WHERE sys_id = %s AND deleted_at IS NULL FOR NO KEY UPDATE"
     return next((space_id for (space_id,) in fetch_rows(query, [collection_id])), None)
 
 

@@ -165,6 +165,8 @@ class Collection(Record):
     text_configuration = models.CharField("language", max_length=63, blank=True, default="")
     # The configuration of words that are stored without one, from before each document had its own; see `lexical`.
     unmarked_configuration = models.CharField(max_length=63, blank=True, default="", db_default="", editable=False)
+    # The name of a local model; empty: chosen by the languages of the documents. See `vectors.model_choice`.
+    embedding_model_choice = models.CharField("embedding model", max_length=200, blank=True, default="", db_default="")
     alpha = models.FloatField(
         default=DEFAULT_ALPHA,
         validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],

@@ -18,7 +18,7 @@ from collections_app.lexical.synonyms import check_synonyms
 from collections_app.models import Collection
 from collections_app.models.collections import InvalidName, check_visible_characters, normalize_name
 from collections_app.pages.views import CollectionPage, confirmation_page
-from collections_app.vectors import reembedding
+from collections_app.vectors import model_choice, reembedding
 from system.errors import NotFound, ServiceError
 
 STALE_MESSAGE = "Another user changed this collection in the meantime. Check the values, and save again to overwrite."
@@ -33,6 +33,10 @@ TEXT_CONFIGURATIONS = (
     "turkish yiddish"
 )
 LANGUAGE_HELP = "Language for keyword search in new and reprocessed documents. “Simple” compares words as written."
+MODEL_HELP = (
+    "If chosen automatically, collections in English and in Russian get a model for that language. "
+    "After a change, the passages are re-embedded in the background."
+)
 NAME_TAKEN = "A collection with this name already exists."
 
 
@@ -57,7 +61,8 @@ class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Collection
         fields = (
-            "name", "text_configuration", "chunk_size", "chunk_overlap", "alpha", "synonyms", "doc_id_from_filename",
+            "name", "text_configuration", "chunk_size", "chunk_overlap", "alpha", "embedding_model_choice", "synonyms",
+            "doc_id_from_filename",
         )  # fmt: skip
         widgets = {"synonyms": forms.Textarea(attrs={"rows": 4})}
         labels = {"alpha": "Keyword weight"}
@@ -74,6 +79,15 @@ class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
         configurations = dict.fromkeys((*TEXT_CONFIGURATIONS.split(), self.instance.text_configuration))
         choices = [("", "Detect automatically"), *((name, name) for name in configurations if name)]
         self.fields["text_configuration"].widget = forms.Select(choices=choices)
+        models = [(name, name) for name in embed.LOCAL_MODELS]
+        self.fields["embedding_model_choice"] = forms.ChoiceField(
+            label="Embedding model",
+            help_text=MODEL_HELP,
+            required=False,
+            choices=[("", "Choose automatically"), *models],
+        )
+        if not embed.chooses_models():
+            del self.fields["embedding_model_choice"]
 
     def clean_name(self) -> str:
         try:
@@ -114,6 +128,7 @@ class CollectionFormPage(CollectionPage):
                     form.add_error(None, STALE_MESSAGE)
                 if form.is_valid():
                     locked.save(update_fields=form.changed_data)
+                    model_choice.apply_choice(locked)
         except IntegrityError:
             form.add_error("name", NAME_TAKEN)
         if not form.is_valid():
@@ -143,16 +158,15 @@ class SettingsPage(CollectionFormPage):
     tab, form_class = "settings", SettingsForm
 
     def tab_context(self, collection: Collection, tab: str) -> dict[str, Any]:
-        may_reembed = collection.next_space is not None or not embed.is_default(collection.space)
-        progress = reembedding.reembedding_progress(collection) if collection.next_space else None
-        return super().tab_context(collection, tab) | {"may_reembed": may_reembed, "progress": progress}
+        may_reembed = collection.next_space is not None or not model_choice.has_target_space(collection)
+        return super().tab_context(collection, tab) | {"may_reembed": may_reembed}
 
 
 class ReembedView(CollectionPage):
     def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "manage")
         if "confirmed" not in request.POST:
-            target_space = embed.default_space()
+            target_space = model_choice.target_space(collection)
             count = counts.count_by_collection([collection.pk])[collection.pk].chunk_count
             # During a re-embedding, confirming the current space cancels it.
             question = f"Cancel the re-embedding with {collection.next_space}? Searches continue to use {target_space}."
@@ -163,7 +177,7 @@ class ReembedView(CollectionPage):
                 button = "Re-embed"
             return confirmation_page(request, question, collection, button)
         try:
-            reembedding.start_reembedding(collection, embed.default_space())
+            reembedding.start_reembedding(collection, model_choice.target_space(collection))
         except ServiceError as error:
             messages.error(request, error.message)
         else:

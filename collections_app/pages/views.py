@@ -24,6 +24,7 @@ from collections_app.models.collections import MAX_NAME_LENGTH, normalize_name
 from collections_app.models.documents import VersionState, searched_document_ids
 from collections_app.pages import presenters
 from collections_app.pages.metadata_rows import rows_context
+from collections_app.vectors import reembedding
 from system.errors import NotFound, ServiceError
 
 PAGE_SIZE = 20
@@ -56,7 +57,10 @@ class CollectionPage(LoginRequiredMixin, View):
         """The context of `tabs.html`, which offers only the tabs that the user may open."""
         rights = access.rights(self.user(), collection)
         may_write, may_manage = "write" in rights, "manage" in rights
-        return {"collection": collection, "tab": tab, "may_write": may_write, "may_manage": may_manage}
+        progress = reembedding.read_progress(collection)
+        return {
+            "collection": collection, "tab": tab, "may_write": may_write, "may_manage": may_manage, "progress": progress
+        }  # fmt: skip
 
 
 class NameFilter:

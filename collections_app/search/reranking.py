@@ -12,8 +12,7 @@ from dataclasses import replace
 import structlog
 from django.conf import settings
 
-from collections_app.embed import EmbeddingUnavailable
-from collections_app.embed.circuit_breaker import CircuitBreaker
+from collections_app.embed import CircuitBreaker, EmbeddingUnavailable
 from system import outbound
 from system.outbound import OutboundError, Policy
 

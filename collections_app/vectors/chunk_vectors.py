@@ -13,12 +13,13 @@ from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg.types import TypeInfo
 
 from collections_app.chunk.splitter import indexed_text
-from collections_app.embed import Embedder
+from collections_app.embed import Embedder, is_slow
 from collections_app.models import EmbeddingSpace, Version
 from system.plain_sql import fetch_rows, server_binding_cursor
 
-# Chunks embedded in one batch.
+# Chunks embedded in one batch. A batch of long passages takes a slow model ten seconds.
 CHUNK_BATCH_SIZE = 256
+SLOW_BATCH_SIZE = 32
 
 MISSING_SQL = """
     SELECT chunk.version_id, chunk.number, chunk.id, chunk.heading_path, chunk.text FROM chunk
@@ -66,11 +67,15 @@ class VectorBatch:
 def embed_next_batch(version: Version, space: EmbeddingSpace, timeout_s: float) -> VectorBatch | None:
     """Embeds the next chunks without a vector, or returns None. It calls a provider: use it outside transactions."""
     last_position = (version.pk, version.embedded_to.get(str(space.pk), -1))
-    rows = chunks_to_embed([version.pk], space.pk, limit=CHUNK_BATCH_SIZE, after=last_position)
+    rows = chunks_to_embed([version.pk], space.pk, limit=batch_size(space), after=last_position)
     if not rows:
         return None
     vectors = Embedder(space).embed_documents([row.indexed_text for row in rows], timeout_s=timeout_s)
     return VectorBatch(space=space, rows=rows, vectors=vectors)
+
+
+def batch_size(space: EmbeddingSpace) -> int:
+    return min(SLOW_BATCH_SIZE, CHUNK_BATCH_SIZE) if is_slow(space) else CHUNK_BATCH_SIZE
 
 
 def chunks_to_embed(

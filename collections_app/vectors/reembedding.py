@@ -7,21 +7,23 @@
 Searches use the old space until the new one is complete. A document that is loaded in the meantime gets vectors of the
 space that searches use when it becomes ready; the final check, under the collection's lock, detects missing vectors.
 `reembed_after` is only an optimization: all versions up to it were filled once. Before the switch, all are checked.
+
+A slow model waits until loads have been processed. After the switch, loads into the collection wait for the model.
 """
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypedDict
 
 import structlog
 from django.db import connection, transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet, Sum
 from django.db.models.functions import Now
 
-from collections_app.embed import Embedder, EmbeddingRefused, EmbeddingUnavailable
+from collections_app.embed import Embedder, EmbeddingRefused, EmbeddingUnavailable, is_slow
 from collections_app.models import ChunkVector, Collection, EmbeddingSpace, Version
 from collections_app.models.documents import VersionState
 from collections_app.queue import leases, worker_signals
@@ -42,6 +44,10 @@ MAX_BACKOFF_S = 3600.0
 INDEX_CHECK_INTERVAL_S = 15.0
 # A search that began before the switch still needs the old vectors; none takes this long.
 OLD_VECTOR_RETENTION_S = 60.0
+
+# A collection is busy if more passages were loaded in this time. A slow model embeds about three times as many.
+BUSY_PERIOD = timedelta(seconds=30)
+BUSY_CHUNKS = 500
 
 REMOVE_VECTORS_SQL = """
     DELETE FROM chunk_vector WHERE ctid = ANY(ARRAY(
@@ -66,11 +72,37 @@ def start_reembedding(collection: Collection, space: EmbeddingSpace) -> None:
     collection.refresh_from_db()
 
 
-def reembedding_progress(collection: Collection) -> tuple[int, int]:
-    stored_vectors = ChunkVector.objects.filter(
-        collection=collection, space=collection.next_space_id, version__is_searched=True
+def count_new_vectors(collections: Iterable[Collection]) -> dict[str, int]:
+    """Counts the stored vectors of the next space, by the ids of the collections that have one."""
+    ids = [collection.pk for collection in collections if collection.next_space_id is not None]
+    if not ids:
+        return {}
+    vectors = ChunkVector.objects.filter(
+        collection__in=ids, space=F("collection__next_space"), version__is_searched=True
     )
-    return stored_vectors.count(), _count_chunks(collection.pk)
+    counts = vectors.order_by().values_list("collection_id").annotate(Count("chunk_id"))
+    return dict.fromkeys(ids, 0) | dict(counts)
+
+
+class EmbeddingProgress(TypedDict):
+    model: str
+    total: int
+    remaining: int
+
+
+def read_progress(collection: Collection) -> EmbeddingProgress | None:
+    if collection.next_space_id is None:
+        return None
+    vector_counts = count_new_vectors([collection])
+    return embedding_progress(collection, vector_counts[collection.pk], _count_chunks(collection.pk))
+
+
+def embedding_progress(collection: Collection, vector_count: int, chunk_count: int) -> EmbeddingProgress | None:
+    """How far the change to another model is. Until searches use it, at least one passage remains."""
+    if collection.next_space is None:
+        return None
+    remaining = max(1, chunk_count - vector_count)
+    return {"model": collection.next_space.model, "total": max(remaining, chunk_count), "remaining": remaining}
 
 
 def due_collections() -> QuerySet[Collection]:
@@ -102,6 +134,8 @@ def continue_reembedding(collection: Collection, deadline: float) -> None:
 
 
 def _fill_and_switch(collection_id: str, space: EmbeddingSpace, deadline: float) -> None:
+    if is_slow(space) and _is_busy(collection_id):
+        return
     if not _fill_new_versions(collection_id, space, deadline):
         return
     complete_ids = _searched_ids(collection_id)
@@ -131,7 +165,7 @@ def _fill_versions(collection_id: str, space: EmbeddingSpace, version_ids: list[
     embedder = Embedder(space)
     after = chunk_vectors.START_POSITION
     for ids in _batches(version_ids):
-        while rows := chunk_vectors.chunks_to_embed(ids, space.pk, limit=chunk_vectors.CHUNK_BATCH_SIZE, after=after):
+        while rows := chunk_vectors.chunks_to_embed(ids, space.pk, limit=chunk_vectors.batch_size(space), after=after):
             if _read_target_space(collection_id) != space:
                 return False
             vectors = embedder.embed_documents([row.indexed_text for row in rows])
@@ -140,9 +174,16 @@ def _fill_versions(collection_id: str, space: EmbeddingSpace, version_ids: list[
             postponed_collection = Collection.objects.filter(pk=collection_id, reembed_attempt__gt=0)
             postponed_collection.update(reembed_attempt=0, reembed_error="")
             after = batch.last_position
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or (is_slow(space) and leases.due_versions().exists()):
                 return False
     return True
+
+
+def _is_busy(collection_id: str) -> bool:
+    """Whether documents wait for the worker, or many were loaded into the collection just now."""
+    recent_versions = Version.objects.filter(collection=collection_id, created_at__gt=Now() - BUSY_PERIOD)
+    recent_count = recent_versions.aggregate(count=Sum("chunks_count", default=0))["count"]
+    return bool(recent_count > BUSY_CHUNKS or leases.due_versions().exists())
 
 
 def _switch_space(collection_id: str, space: EmbeddingSpace, complete_ids: set[int]) -> None:
@@ -214,7 +255,9 @@ def _used_space_ids(collection: Collection) -> set[int]:
 
 def _lock_collection(collection_id: str) -> Collection | None:
     # Unordered; otherwise PostgreSQL would also lock the tables that it orders by.
-    return Collection.objects.select_for_update().order_by().filter(pk=collection_id, deleted_at=None).first()
+    return (
+        Collection.objects.select_for_update(no_key=True).order_by().filter(pk=collection_id, deleted_at=None).first()
+    )
 
 
 def _version_ids(collection_id: str, condition: Q) -> list[int]:

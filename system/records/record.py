@@ -90,8 +90,9 @@ class Record(models.Model):
             stored_values: dict[str, Any] = {}
         else:
             # Locked, so that concurrent writers never assign the same version.
-            # Without ordering, because PostgreSQL does not lock across an outer join.
-            locked_rows = type(self)._base_manager.select_for_update().order_by().filter(pk=self.pk)
+            # Without ordering, because PostgreSQL does not lock across an outer join. Without the key, because a caller
+            # may hold rows that wait for a reference to this one.
+            locked_rows = type(self)._base_manager.select_for_update(no_key=True).order_by().filter(pk=self.pk)
             needs_values = update_fields is not None or self.table_columns
             rows: Any = locked_rows.values() if needs_values else locked_rows.values("sys_version")
             stored_values = next(iter(rows), {})

@@ -13,6 +13,7 @@ from config.env import ROOT
 HEAVY_PACKAGES = (
     "numpy",
     "tokenizers",
+    "onnxruntime",
     "wordllama",
     "openai",
     "lxml",

@@ -42,6 +42,7 @@ SQL_MODULES = {
     "collections_app/search/scope.py": "a search reads one snapshot",
     "collections_app/ingest/steps.py": "passages are stored in bulk, a version is published under locks",
     "collections_app/documents/storage.py": "locks serialize equal uploads, pieces are written and read in binary",
+    "collections_app/vectors/model_choice.py": "the passages of a language are counted by the hash of its name",
     "collections_app/vectors/vector_indexes.py": "indexes are found, and built without blocking writes",
     "collections_app/vectors/chunk_vectors.py": "passages without a vector are found, and vectors are stored",
     "config/maintenance/backup.py": "databases are created and renamed",

@@ -12,13 +12,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.models import User
-from collections_app import access, embed
-from collections_app.documents import counts, deletion
+from collections_app import access
+from collections_app.documents import deletion
 from collections_app.http import parameters, responses, search_requests, serializers
 from collections_app.http.api import base
 from collections_app.http.api.serializers import CollectionDetailSerializer, CollectionSettingsSerializer, role_names
 from collections_app.models import Collection
-from collections_app.vectors import reembedding
+from collections_app.vectors import model_choice, reembedding
 from system.errors import AccessDenied, BadRequest, Conflict, NotFound
 from system.openapi import describe
 
@@ -118,7 +118,7 @@ class ReembedCollection(base.ManagementView):
     )  # fmt: skip
     def post(self, request: Request, sys_id: str) -> Response:
         collection = self.open_collection(sys_id, "manage")
-        reembedding.start_reembedding(collection, embed.default_space())
+        reembedding.start_reembedding(collection, model_choice.target_space(collection))
         return settings_response(self.caller(), self.open_collection(sys_id, "read"), status=202)
 
 
@@ -145,14 +145,13 @@ def settings_response(caller: User, collection: Collection, status: int = 200) -
 def managed_collection_bodies(caller: User, collections: Sequence[Collection]) -> list[dict[str, Any]]:
     """Returns the collections with their settings, counts and the caller's rights."""
     roles = role_names(collections)
-    counts_by_id = counts.count_by_collection([collection.pk for collection in collections])
     return [
         {
             "sys_id": collection.pk,
             **CollectionSettingsSerializer(collection, context={"roles": roles}).data,
-            **responses.collection_body(collection, counts_by_id[collection.pk]),
+            **body,
             "next_embedding_model": collection.next_space.model if collection.next_space else None,
             "rights": sorted(access.rights(caller, collection)),
         }
-        for collection in collections
+        for collection, body in zip(collections, responses.collection_bodies(collections), strict=True)
     ]

@@ -9,6 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.models import Role
+from collections_app.embed import LOCAL_MODELS
 from collections_app.http import parameters
 from collections_app.http.api.base import StrictSerializer
 from collections_app.http.serializers import CollectionSerializer
@@ -24,6 +25,7 @@ from collections_app.models.collections import (
     normalize_name,
 )
 from collections_app.models.documents import VersionState
+from collections_app.vectors import model_choice
 from system.errors import BadRequest
 from system.plain_sql import fetch_rows
 
@@ -87,6 +89,13 @@ class CollectionSettingsSerializer(StrictSerializer):
         help_text="At most half of chunk_size. Default: 200, or a fifth of chunk_size if chunk_size is below 400.",
     )
     alpha = WeightField(required=False)
+    embedding_model_choice = serializers.ChoiceField(
+        choices=list(LOCAL_MODELS),
+        required=False,
+        allow_blank=True,
+        help_text="The local embedding model. If empty, it is chosen by the languages of the documents. Ignored if the "
+        "configuration of the service names a model.",
+    )
     language = serializers.CharField(
         source="text_configuration",
         required=False,
@@ -136,6 +145,7 @@ class CollectionSettingsSerializer(StrictSerializer):
         for name, value in validated_data.items():
             setattr(instance, name, value)
         instance.save()
+        model_choice.apply_choice(instance)
         return instance
 
 

@@ -47,7 +47,8 @@ def test_list_counts_documents_by_their_state(manager: KeyCaller):
     empty_item, filled_item = response.json()
 
     assert list(filled_item) == [
-        "collection_name", "documents_count", "chunks_count", "documents_by_status", "embedding_model", "chunk_size",
+        "collection_name", "documents_count", "chunks_count", "documents_by_status", "embedding_model",
+        "embedding_progress", "chunk_size",
         "chunk_overlap", "created_at", "updated_at",
     ]  # fmt: skip
     assert empty_item["collection_name"] == "a" and empty_item["documents_by_status"] == {}

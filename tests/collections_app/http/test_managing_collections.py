@@ -18,8 +18,8 @@ pytestmark = pytest.mark.django_db
 RESPONSE_FIELDS = {
     "sys_id", "collection_name", "chunk_size", "chunk_overlap", "alpha", "language", "synonyms", "doc_id_from_filename",
     "reader_roles", "writer_roles",
-    "documents_count", "chunks_count", "documents_by_status", "embedding_model", "next_embedding_model", "created_at",
-    "updated_at", "rights",
+    "documents_count", "chunks_count", "documents_by_status", "embedding_model", "embedding_model_choice",
+    "embedding_progress", "next_embedding_model", "created_at", "updated_at", "rights",
 }  # fmt: skip
 
 
