@@ -73,6 +73,14 @@ MODEL_WEIGHTS: Mapping[str, ModelWeights] = {
         english=Weights(words=0.45, characters=0.35, vectors=0.2),
         other=Weights(words=0.4, characters=0.4, vectors=0.2),
     ),
+    "all-MiniLM-L6-v2": ModelWeights(
+        english=Weights(words=0.4, characters=0.2, vectors=0.4),
+        other=Weights(words=0.4, characters=0.4, vectors=0.2),
+    ),
+    "navec-news-v1": ModelWeights(
+        english=Weights(words=0.4, characters=0.4, vectors=0.2),
+        other=Weights(words=0.4, characters=0.3, vectors=0.3),
+    ),
 }
 # For models of a provider, which know more languages.
 DEFAULT_WEIGHTS = ModelWeights(
