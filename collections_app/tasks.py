@@ -5,6 +5,7 @@ import time
 from celery import shared_task
 
 from collections_app.documents import deletion
+from collections_app.evaluation import runs
 from collections_app.ingest import worker
 from collections_app.queue import leases, worker_signals
 from collections_app.sources import refresh
@@ -13,6 +14,7 @@ from system.background import shutdown
 
 # A task ends after this time to give others a turn: the worker has two processes for all tasks.
 TASK_BUDGET_S = 10.0
+EVALUATION_BUDGET_S = 5.0
 # Wake-ups per sweep: one for each worker process of a host.
 WAKE_UPS_PER_SWEEP = 2
 MAX_INDEX_BUILD_S = 3600
@@ -70,3 +72,12 @@ def fill_new_spaces() -> None:
         if time.monotonic() > deadline or shutdown.has_begun():
             return
         reembedding.continue_reembedding(collection, deadline)
+
+
+@shared_task
+def evaluate() -> None:
+    """Continue the oldest evaluation. If there is none, start those that are due after a change of settings."""
+    if not runs.running_runs().exists():
+        runs.start_due_runs()
+    if runs.continue_oldest_run(time.monotonic() + EVALUATION_BUDGET_S) and not shutdown.has_begun():
+        worker_signals.request_evaluation()

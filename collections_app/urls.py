@@ -3,10 +3,11 @@
 from django.urls import path, re_path
 
 from collections_app.http import endpoints, vector_stores
-from collections_app.http.api import collections, documents, sources
+from collections_app.http.api import collections, documents, evaluation, sources
 from collections_app.pages import (
     document_actions,
     document_page,
+    evaluation_page,
     metadata_page,
     search_pages,
     settings_pages,
@@ -27,6 +28,7 @@ ENDPOINTS = {
     "delete_collection": endpoints.DeleteCollection,
 }
 API_COLLECTION = "api/collections/<slug:sys_id>"
+API_EVALUATION = f"{API_COLLECTION}/evaluation"
 API_DOCUMENT = f"{API_COLLECTION}/documents/<slug:document>"
 API_SOURCE = f"{API_COLLECTION}/sources/<slug:source>"
 PAGE = "collections/<slug:sys_id>/"
@@ -47,6 +49,10 @@ urlpatterns = [
     path(f"{API_COLLECTION}/sources", sources.SourceList.as_view(), name="collection-sources"),
     path(API_SOURCE, sources.SourceDetail.as_view(), name="collection-source"),
     path(f"{API_SOURCE}/refresh", sources.RefreshSource.as_view(), name="collection-source-refresh"),
+    path(f"{API_EVALUATION}/questions", evaluation.EvaluationQuestions.as_view()),
+    path(f"{API_EVALUATION}/questions/<slug:question>", evaluation.EvaluationQuestionDetail.as_view()),
+    path(f"{API_EVALUATION}/runs", evaluation.EvaluationRuns.as_view()),
+    path(f"{API_EVALUATION}/runs/<slug:run>", evaluation.EvaluationRunDetail.as_view()),
     path("v1/vector_stores/<slug:sys_id>/search", vector_stores.SearchVectorStore.as_view()),
     path("collections/", views.CollectionListPage.as_view(), name="collections"),
     path("collections/search/", search_pages.SearchAllPage.as_view(), name="search-collections"),
@@ -55,6 +61,14 @@ urlpatterns = [
     path(f"{PAGE}settings/", settings_pages.SettingsPage.as_view(), name="collection-settings-page"),
     path(f"{PAGE}reembed/", settings_pages.ReembedView.as_view(), name="collection-reembed-page"),
     path(f"{PAGE}sources/", source_pages.SourcesPage.as_view(), name="collection-sources-page"),
+    path(f"{PAGE}evaluation/", evaluation_page.EvaluationPage.as_view(), name="collection-evaluation"),
+    path(f"{PAGE}evaluation/start/", evaluation_page.StartEvaluation.as_view(), name="evaluation-start"),
+    path(f"{PAGE}evaluation/upload/", evaluation_page.UploadQuestions.as_view(), name="evaluation-upload"),
+    path(
+        f"{PAGE}evaluation/questions/<slug:question>/delete/",
+        evaluation_page.DeleteQuestion.as_view(),
+        name="evaluation-question-delete",
+    ),
     path(f"{PAGE}delete/", views.DeleteCollection.as_view(), name="collection-delete"),
     path(f"{PAGE}documents/", views.DocumentsPage.as_view(), name="documents-page"),
     path(f"{PAGE}documents/upload/", uploads.UploadView.as_view(), name="documents-upload"),

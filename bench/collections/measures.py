@@ -1,24 +1,14 @@
 """Measures of a response: the rank of the right document, and whether the right passage is in the context."""
 
 from collections.abc import Sequence
-from math import log2
 
-RANKING_DEPTH = 10
+from collections_app.evaluation.measures import RANKING_DEPTH, first_rank
+
 CONTEXT_CHARACTERS = 4_000
 
 
-def ndcg(doc_ids: Sequence[str], right_doc_id: str) -> float:
-    """With one right document: 1 at the first rank, less at lower ranks, 0 below the tenth.
-
-    >>> ndcg(["a", "b"], "a"), round(ndcg(["a", "b"], "b"), 3), ndcg(["a", "b"], "c")
-    (1.0, 0.631, 0.0)
-    """
-    ranking = list(dict.fromkeys(doc_ids))[:RANKING_DEPTH]
-    return 1 / log2(ranking.index(right_doc_id) + 2) if right_doc_id in ranking else 0.0
-
-
 def recall(doc_ids: Sequence[str], right_doc_id: str) -> float:
-    return float(right_doc_id in list(dict.fromkeys(doc_ids))[:RANKING_DEPTH])
+    return float(0 < (first_rank(doc_ids, {right_doc_id}) or 0) <= RANKING_DEPTH)
 
 
 def context_recall(passages: Sequence[tuple[str, str]], right_doc_id: str, answers: Sequence[str]) -> float:

@@ -9,7 +9,7 @@ from statistics import mean
 
 import django
 
-from bench.collections.measures import context_recall, ndcg, recall
+from bench.collections.measures import context_recall, recall
 from bench.collections.question_sets import QuestionSet, read_question_sets
 from bench.collections.run import parse_arguments
 
@@ -17,6 +17,7 @@ django.setup()
 
 from collections_app import embed  # noqa: E402
 from collections_app.documents import storage  # noqa: E402
+from collections_app.evaluation.measures import ndcg  # noqa: E402
 from collections_app.ingest import worker  # noqa: E402
 from collections_app.metadata.filter import Filter  # noqa: E402
 from collections_app.models import Chunk, Collection, Version  # noqa: E402
@@ -81,7 +82,7 @@ def mean_scores(
         scores["ms"].append(1000 * (time.perf_counter() - started_at))
         doc_ids = [hit.doc_id for hit in search_results.hits]
         passages = [(hit.doc_id, hit.page_content) for hit in search_results.hits]
-        scores["nDCG@10"].append(ndcg(doc_ids, question.doc_id))
+        scores["nDCG@10"].append(ndcg(doc_ids, {question.doc_id}))
         scores["recall@10"].append(recall(doc_ids, question.doc_id))
         scores["in 4,000"].append(context_recall(passages, question.doc_id, question.answers))
     return {name: mean(values) for name, values in scores.items()}

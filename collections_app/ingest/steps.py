@@ -117,7 +117,8 @@ def split_text(version: Version, remaining_s: float) -> None:
     with leases.lock_version(version):
         _store_passages(version, passages, extracted_text)
         term_statistics.store_words(version.pk, version.collection_id, configuration)
-        leases.record_progress(version, state=VersionState.EMBEDDING, chunks_count=len(passages), embedded_to={})
+        columns = {"chunks_count": len(passages), "load_settings": version.collection.load_settings}
+        leases.record_progress(version, state=VersionState.EMBEDDING, embedded_to={}, **columns)
 
 
 def embed_batch(version: Version, remaining_s: float) -> None:

@@ -226,6 +226,11 @@ class Collection(Record):
         if is_overlap_too_large(self.chunk_size, self.chunk_overlap):
             raise ValidationError({"chunk_overlap": OVERLAP_TOO_LARGE})
 
+    @property
+    def load_settings(self) -> str:
+        """The settings that apply to documents when they are loaded, as text."""
+        return f"{self.chunk_size}/{self.chunk_overlap} {self.text_configuration or 'auto'}"
+
     def mark_deleted(self) -> None:
         self.deleted_at = timezone.now()
         self.save(update_fields=["deleted_at"])

@@ -111,6 +111,8 @@ class Version(models.Model):
     chunks_count = models.PositiveIntegerField(default=0)
     # The text search configuration of the stored words.
     text_configuration = models.CharField(max_length=63, blank=True, default="", db_default="", editable=False)
+    # The settings of the collection with which the passages were made; see `Collection.load_settings`.
+    load_settings = models.CharField(max_length=90, blank=True, default="", db_default="", editable=False)
     is_searched = models.BooleanField(default=False)
     # By embedding space, the number of the last chunk whose vector was stored; see `vectors`.
     embedded_to = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()), editable=False)

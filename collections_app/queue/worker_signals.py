@@ -13,3 +13,7 @@ def request_refresh() -> None:
 
 def request_purge() -> None:
     wake_worker("collections_app.tasks.purge")
+
+
+def request_evaluation() -> None:
+    wake_worker("collections_app.tasks.evaluate")

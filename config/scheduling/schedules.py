@@ -23,6 +23,7 @@ SCHEDULES = (
     ("Re-embed collections whose embedding model has changed", "collections_app.tasks.fill_new_spaces", 10, "seconds"),
     ("Refresh web pages and watched folders of collections", "collections_app.tasks.refresh_sources", 10, "seconds"),
     ("Build vector indexes of large collections", "collections_app.tasks.tend_vector_indexes", 1, "minutes"),
+    ("Evaluate search quality after a change of settings", "collections_app.tasks.evaluate", 30, "seconds"),
     ("Delete expired sessions, access keys and counters", "accounts.tasks.forget_expired", 10, "minutes"),
 )
 

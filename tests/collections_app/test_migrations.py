@@ -77,9 +77,10 @@ def test_older_spaces_request_dimensions_if_the_setting_did(
     rows_after = stored_rows()
     for row in rows_after["Version"]:
         assert row["embedded_to"] == {}
+        assert row["load_settings"] == ""
         # A stored language is the former one of the collection; this document has none.
         assert row["text_configuration"] == ""
-        for name in ("embedded_to", "text_configuration"):
+        for name in ("embedded_to", "text_configuration", "load_settings"):
             row[name] = rows_before["Version"][0][name]
     assert rows_after == rows_before
     passages = make_key_caller(carl).get(SEARCH_PATH, collection_names="manuals", query="toner").json()

@@ -7,6 +7,7 @@ others with the same names, and a deleted one. Ids and times are replaced before
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from collections_app.documents import deletion
+from collections_app.evaluation import questions, runs
 from collections_app.models import Collection
 from tests.collections_app.http.calls import (
     API_PATH,
@@ -51,6 +53,7 @@ def add_much_foreign_data() -> None:
     collection = make_library_collection("others", readers=("strangers",), writers=("strangers",))
     for number, text in enumerate((*OWN_TEXTS, FOREIGN_TEXT, "Toner and paper, toner and mail. " * 40)):
         add_document(collection, text, doc_id=f"own-{number}", metadata={"type": "manual", "priority": number})
+    questions.store_questions(collection, [{"query": "toner", "doc_ids": ["own-3", "secret"]}], user_id="")
     add_document(
         make_library_collection("more of others", writers=("strangers",)),
         OWN_TEXTS[0],
@@ -210,10 +213,35 @@ def test_data_of_others_changes_no_response(caller: KeyCaller):  # C02, C03, C04
 def test_ids_of_others_are_404(caller: KeyCaller):  # C02
     collection = make_library_collection("others", writers=("strangers",))
     document = add_document(collection, "A text.", is_loaded=False)
-    for path in ("", "/documents", f"/documents/{document.pk}", f"/documents/{document.pk}/content"):
+    for path in (
+        "",
+        "/documents",
+        f"/documents/{document.pk}",
+        f"/documents/{document.pk}/content",
+        "/evaluation/questions",
+        "/evaluation/runs",
+    ):
         hidden_response = caller.get(f"{API_PATH}/{collection.pk}{path}")
         missing_response = caller.get(f"{API_PATH}/179999999900000000{path}")
         assert hidden_response.status_code == 404 and hidden_response.content == missing_response.content
+
+
+def test_evaluation_is_the_same_in_all_worlds(caller: KeyCaller):  # C04
+    collection = Collection.objects.get(name="mine")
+    path = f"{API_PATH}/{collection.pk}/evaluation"
+    entries = [
+        {"query": query, "doc_ids": [f"own-{number}", "secret"]} for number, query in enumerate(["toner", "tray"])
+    ]
+    questions.store_questions(collection, entries, user_id="")
+
+    def run() -> Any:
+        sys_id = caller.post(f"{path}/runs").json()["sys_id"]
+        assert not runs.continue_oldest_run(time.monotonic() + 30)
+        return caller.get(f"{path}/runs/{sys_id}")
+
+    add_question = make_request(caller, "POST", f"{path}/questions", [{"query": "toner", "doc_ids": ["own-3"]}])
+    responses = check_equal_in_all_worlds([run, add_question, make_request(caller, "GET", f"{path}/questions")])
+    assert {status for status, _, _ in responses} == {200} and b'"state":"done"' in responses[0][2]
 
 
 def test_hidden_and_missing_collections_cause_the_same_queries(db: Any):  # C52

@@ -10,6 +10,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from accounts.models import Company, Group, Role, User
 from collections_app import embed
 from collections_app.documents import storage
+from collections_app.evaluation import questions, runs
 from collections_app.ingest import worker
 from collections_app.models import Collection, Source
 from collections_app.urls import ENDPOINTS
@@ -70,7 +71,9 @@ def create_example_objects(callback_url: str = connections.CALLBACK_URL) -> dict
     version = worker.process_in_request(store_result)
     source = Source(collection=collection, kind="page", address="https://docs.example.com/guide", doc_id="guide")
     source.save()
+    questions.store_questions(collection, [{"query": "No paper?", "doc_ids": ["first"]}], user_id=other_user.pk)
     ids = {"collection": collection.pk, "document": str(version.document_id), "source": source.pk}
+    ids |= {"question": collection.evaluation_questions.get().pk, "run": runs.start_run(collection).pk}
     return {"task": insert_row("task"), **ids}
 
 
@@ -99,6 +102,7 @@ def example_path(route: str, ids: dict[str, str]) -> str:
     path = path.replace("<slug:entry>", "0" * 18)
     path = path.replace("<slug:sys_id>", ids["collection"]).replace("<slug:document>", ids["document"])
     path = path.replace("<slug:source>", ids["source"])
+    path = path.replace("<slug:question>", ids["question"]).replace("<slug:run>", ids["run"])
     path = path.replace("<int:generation>", "1").replace("<int:number>", "0")
     path = path.replace("<slug:session_key>", "somebody-elses")
     path = path.replace("<path:content_type_id>/<path:object_id>", "1/1").replace("(?P<url>.*)", "nothing-here")

@@ -1,0 +1,1 @@
+"""Measures the search quality of a collection: questions -> run -> measures -> comparison."""

@@ -1,0 +1,135 @@
+"""The tab on which writers of a collection measure its search quality."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.decorators import method_decorator
+from django.utils.html import format_html
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
+
+from collections_app import access
+from collections_app.evaluation import comparison, questions, runs
+from collections_app.http.api.evaluation_serializers import read_question_file, read_questions
+from collections_app.models import Collection, Document, EvaluationRun
+from collections_app.models.evaluation import RunState
+from collections_app.pages.views import CollectionPage, confirmation_page
+from system.errors import ServiceError
+from system.http import uploads
+
+URL_NAME = "collection-evaluation"
+
+
+class EvaluationPage(CollectionPage):
+    """`/collections/{sys_id}/evaluation/`: the runs, the questions with their ranks, and forms to add questions."""
+
+    def get(self, request: HttpRequest, sys_id: str) -> HttpResponse:
+        return self.show(access.open_collection_by_id(self.user(), sys_id, "write"))
+
+    def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
+        """Adds a question, from the form of this page or from a result of a search."""
+        collection = access.open_collection_by_id(self.user(), sys_id, "write")
+        lines = [line.rstrip("\r") for line in request.POST.get("doc_ids", "").split("\n")]
+        entry = {"query": request.POST.get("query", ""), "doc_ids": [line for line in lines if line.strip()]}
+        try:
+            entries = read_questions([{**entry, "note": request.POST.get("note", "")}])
+            questions.store_questions(collection, entries, user_id=self.user().pk)
+        except ServiceError as error:
+            if self.requested_part() is not None:
+                raise
+            return self.show(collection, error)
+        if self.requested_part() is not None:
+            return HttpResponse(format_html('<span class="small muted" role="status">{}</span>', "Kept as question"))
+        messages.success(request, "Question saved.")
+        return redirect(URL_NAME, collection.pk)
+
+    def show(self, collection: Collection, error: ServiceError | None = None) -> HttpResponse:
+        last_runs = list(collection.evaluation_runs.defer("results"))
+        page = self.requested_page(question_rows(collection, last_runs))
+        add_documents(collection, page)
+        is_part = self.requested_part() == "evaluation"
+        context = {} if is_part else self.tab_context(collection, "evaluation")
+        context |= {
+            "collection": collection,
+            "runs": run_rows(last_runs),
+            "running": next((run for run in last_runs if run.state == RunState.RUNNING), None),
+            "page": page,
+            "error": error,
+        }
+        template = "evaluation_results" if is_part else "evaluation"
+        return render(self.request, f"collections/{template}.html", context, status=error.status if error else 200)
+
+
+class StartEvaluation(EvaluationPage):
+    def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
+        collection = access.open_collection_by_id(self.user(), sys_id, "write")
+        try:
+            runs.start_run(collection, user_id=self.user().pk)
+        except ServiceError as error:
+            return self.show(collection, error)
+        return redirect(URL_NAME, sys_id)
+
+
+class DeleteQuestion(CollectionPage):
+    def post(self, request: HttpRequest, sys_id: str, question: str) -> HttpResponse:
+        collection = access.open_collection_by_id(self.user(), sys_id, "write")
+        if "confirmed" not in request.POST:
+            return confirmation_page(request, "Delete this question?", collection)
+        questions.delete_question(collection, question)
+        return redirect(URL_NAME, sys_id)
+
+
+@method_decorator(csrf_exempt, name="dispatch")  # otherwise, the check reads the body of people who are not signed in
+class UploadQuestions(EvaluationPage):
+    def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
+        collection = access.open_collection_by_id(self.user(), sys_id, "write")
+        try:
+            with uploads.receive_upload(request, settings.DATA_UPLOAD_MAX_MEMORY_SIZE) as upload:
+                return self._store(request, collection, upload)
+        except ServiceError as error:
+            return self.show(collection, error)
+
+    @method_decorator(csrf_protect)
+    def _store(self, request: HttpRequest, collection: Collection, upload: uploads.Upload) -> HttpResponse:
+        entries, replaces = read_question_file(upload.content()), "replaces" in request.POST
+        counts = questions.store_questions(collection, entries, user_id=self.user().pk, replaces=replaces)
+        text = "{added} questions added, {deleted} deleted. The collection now has {questions_count}."
+        messages.success(request, text.format(**counts))
+        return redirect(URL_NAME, collection.pk)
+
+
+def run_rows(last_runs: list[EvaluationRun]) -> list[dict[str, Any]]:
+    """The finished runs, each with the difference to the one before, unless their numbers of questions differ."""
+    rows: list[dict[str, Any]] = []
+    previous: dict[str, Any] = {}
+    for run in reversed(last_runs):
+        measures = run.measures or {}
+        is_compared = measures.get("questions") and measures["questions"] == previous.get("questions")
+        difference = round(measures["ndcg_at_10"] - previous["ndcg_at_10"], 4) if is_compared else None
+        if run.state != RunState.RUNNING:
+            rows.insert(0, {"run": run, "difference": difference})
+        previous = measures or previous
+    return rows
+
+
+def question_rows(collection: Collection, last_runs: list[EvaluationRun]) -> list[dict[str, Any]]:
+    """The questions with their results in the last complete run; those that got worse come first."""
+    last_run = next((run for run in last_runs if run.state == RunState.DONE), None)
+    compared = comparison.compare_results(last_run.results, runs.previous_results(last_run)) if last_run else []
+    results = {result["query"]: result for result in compared}
+    rows = [
+        {"question": question, **results.get(question.query, {})} for question in collection.evaluation_questions.all()
+    ]
+    order = {change: position for position, change in enumerate(comparison.CHANGES)}
+    return sorted(rows, key=lambda row: order.get(row.get("change", ""), len(order)))
+
+
+def add_documents(collection: Collection, rows: Any) -> None:
+    """Adds the expected documents to each row: pairs of `doc_id` and document, or None if it does not exist."""
+    doc_ids = {doc_id for row in rows for doc_id in row["question"].doc_ids}
+    found = Document.objects.filter(collection=collection, deleted_at=None, doc_id__in=doc_ids).select_related("newest")
+    documents = {document.doc_id: document for document in found}
+    for row in rows:
+        row["documents"] = [(doc_id, documents.get(doc_id)) for doc_id in row["question"].doc_ids]
