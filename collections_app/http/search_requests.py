@@ -38,6 +38,7 @@ def read_searches(values: RequestParameters) -> Searches:
         filter=parameters.read_filter(values, "metadata"),
         mode=values.get("mode", parameters.choice_reader(parameters.SEARCH_MODES)) or "hybrid",
         alpha=values.get("alpha", parameters.read_weight),
+        min_score=values.get("min_score", parameters.read_weight) or 0.0,
         arrangement=Arrangement(
             collapses_copies=values.get("collapse", parameters.read_boolean) or False,
             by_document=values.get("group_by", parameters.choice_reader(("document",))) is not None,

@@ -164,6 +164,11 @@ class SearchParameters(Parameters):
         required=False,
         help_text="The keyword weight in a hybrid search. Defaults to that of the collection or its model.",
     )
+    min_score = schema_field(
+        {"type": "number", "minimum": 0, "maximum": 1},
+        required=False,
+        help_text="Leaves out passages whose `scores.match` is lower. With 0.3, a query without sense finds nothing.",
+    )
     collapse = drf.BooleanField(
         default=False, help_text="If `true`, of passages with the same text only the best is returned."
     )
@@ -224,6 +229,7 @@ class ScoresSerializer(drf.Serializer[Any]):
     vector = drf.FloatField(allow_null=True)
     text = drf.FloatField(allow_null=True)
     characters = drf.FloatField(allow_null=True)
+    match = drf.FloatField()
     rerank = drf.FloatField(required=False, help_text="Only with `rerank`.")
 
 

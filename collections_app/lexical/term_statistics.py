@@ -102,13 +102,14 @@ LANGUAGES_SQL = f"""
 QUERY_WORDS_SQL = f"""
     WITH {LANGUAGES_SQL}
     SELECT language.collection, language.configuration,
-        word.lexeme, word.position, word.term, coalesce(counted.chunks, 0)
+        word.lexeme, word.position, word.term, coalesce(counted.chunks, 0), word.is_asked
     FROM language
     CROSS JOIN LATERAL (
         SELECT token.lexeme, {SPARSE_INDEX_SQL.format(lexeme="language.mark || token.lexeme")},
-            {TERM_SQL.format(collection="language.collection", lexeme="language.mark || token.lexeme")}
+            {TERM_SQL.format(collection="language.collection", lexeme="language.mark || token.lexeme")},
+            token.positions[1] <= %(query_length)s
         FROM unnest(to_tsvector(language.configuration::regconfig, language.words)) AS token
-    ) AS word (lexeme, position, term)
+    ) AS word (lexeme, position, term, is_asked)
     LEFT JOIN term_count AS counted ON counted.collection_id = language.collection AND counted.term = word.term
     WHERE language.configuration <> '{SIMPLE_CONFIGURATION}' OR NOT EXISTS (
         SELECT FROM language AS other WHERE other.collection = language.collection
@@ -117,7 +118,7 @@ QUERY_WORDS_SQL = f"""
     ORDER BY language.collection, counted.chunks, word.term
 """
 COLLECTION_SIZES_SQL = f"""
-    SELECT size.collection_id, size.chunks, coalesce(english.chunks, 0) / size.chunks::float8
+    SELECT size.collection_id, size.chunks, coalesce(english.chunks::float8 / nullif(size.chunks, 0), 0)
     FROM term_count AS size LEFT JOIN term_count AS english ON english.collection_id = size.collection_id
         AND english.term = {LANGUAGE_TERM_SQL.format(collection="size.collection_id", configuration="'english'")}
     WHERE size.term = 0 AND size.collection_id = ANY(%s)
@@ -126,13 +127,15 @@ COLLECTION_SIZES_SQL = f"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryWord:
-    """A word of a query in one language of a collection; `chunk_count` is the number of chunks that contain it."""
+    """A word of a query in one language of a collection; `chunk_count` is the number of chunks that contain it. The
+    others are synonyms of words that were asked for."""
 
     lexeme: str
     position: int
     term: int
     chunk_count: int
     configuration: str = SIMPLE_CONFIGURATION
+    is_asked: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +149,16 @@ class QueryTerms:
     @property
     def known_words(self) -> tuple[QueryWord, ...]:
         return tuple([word for word in self.words if word.chunk_count > 0])
+
+    @property
+    def asked_weight(self) -> float:
+        """The keyword score of a passage that has each word of the query once, in the language where it is lowest."""
+        weights: dict[str, float] = {}
+        for word in self.words:
+            if word.is_asked:
+                weight = inverse_document_frequency(word.chunk_count, self.chunk_count)
+                weights[word.configuration] = weights.get(word.configuration, 0.0) + weight
+        return min(weights.values(), default=0.0)
 
     def vector(self) -> str:
         """The weight of each word, as a sparse vector literal.
@@ -215,17 +228,18 @@ def find_query_terms(
     collection has as synonyms."""
     added_words = synonyms or {}
     ids = [collection.sys_id for collection in collections]
+    query_words = prepare_words(query)
     parameters: dict[str, Any] = {
+        "query_length": len(query_words.split()),
         "collections": ids,
         "unmarked": [collection.unmarked_configuration for collection in collections],
-        "words": [prepare_words(" ".join((query, added_words.get(sys_id, "")))) for sys_id in ids],
+        "words": [f"{query_words} {prepare_words(added_words.get(sys_id, ''))}" for sys_id in ids],
     }
     words: dict[str, list[QueryWord]] = {sys_id: [] for sys_id in ids}
     sizes = {collection: size for collection, *size in fetch_rows(COLLECTION_SIZES_SQL, [ids])}
-    for collection, configuration, lexeme, position, term, chunk_count in fetch_rows(QUERY_WORDS_SQL, parameters):
-        words[collection].append(
-            QueryWord(lexeme=lexeme, position=position, term=term, chunk_count=chunk_count, configuration=configuration)
-        )
+    names = ("configuration", "lexeme", "position", "term", "chunk_count", "is_asked")
+    for collection, *values in fetch_rows(QUERY_WORDS_SQL, parameters):
+        words[collection].append(QueryWord(**dict(zip(names, values, strict=True))))
     query_terms = {}
     for sys_id, terms in words.items():
         chunk_count, english_share = sizes.get(sys_id, (0, 0.0))

@@ -22,6 +22,7 @@ class Candidate:
     text_score: float | None = None
     character_score: float | None = None
     vector_score: float | None = None
+    match: float = 0.0
     score: float = 0.0
 
     @property

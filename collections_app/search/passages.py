@@ -165,6 +165,7 @@ def _complete_hit(chunk: Candidate, row: Hit, offsets: list[list[int]]) -> Hit:
             "vector": _round_score(chunk.vector_score),
             "text": _round_score(chunk.text_score),
             "characters": _round_score(chunk.character_score),
+            "match": _round_score(chunk.match),
         },
         highlights=offsets,
     )

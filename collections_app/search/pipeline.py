@@ -14,6 +14,7 @@ from . import keyword_retrieval, reranking, vector_retrieval
 from .arrangement import Arrangement, arrange
 from .character_comparison import compare_chunks
 from .fusion import Candidate, fuse
+from .match import match_score
 from .passages import Hit, cut_to_length, read_passages
 from .scope import Scope, build_scopes, snapshot_transaction
 from .weights import Weights, choose_weights
@@ -36,6 +37,7 @@ class SearchRequest:
     filter: Filter
     mode: str = "hybrid"
     alpha: float | None = None
+    min_score: float = 0.0
     arrangement: Arrangement = Arrangement()
     max_characters: int | None = None
     reranks: bool = False
@@ -106,6 +108,7 @@ def _search(
     ranking = fuse(candidates)
     if request.mode != "vector":
         ranking = fuse(_compare_characters(ranking, request.query))
+    ranking = [candidate for candidate in ranking if candidate.match >= request.min_score]
     spans = arrange(ranking, request.k, request.arrangement)
     return SearchResult(hits=read_passages(spans, terms), is_without_vectors=vectors is None)
 
@@ -144,13 +147,17 @@ def _candidates(scope: Scope, request: SearchRequest, terms: QueryTerms, vector:
     if request.mode != "vector":
         bm25 |= keyword_retrieval.fetch_scores(cosines.keys() - bm25.keys(), terms)
     weights = request.weights_for(scope.collection, terms.english_share)
-    return [
-        Candidate(
+    space = scope.collection.space
+    candidates = []
+    for chunk_id in sorted(bm25.keys() | cosines.keys()):
+        text_score = None if request.mode == "vector" else bm25.get(chunk_id, 0.0)
+        candidate = Candidate(
             chunk_id=chunk_id,
-            space_id=scope.collection.space_id,
+            space_id=space.pk,
             weights=weights,
-            text_score=None if request.mode == "vector" else bm25.get(chunk_id, 0.0),
+            text_score=text_score,
             vector_score=cosines.get(chunk_id),
+            match=match_score(space, terms, vector_score=cosines.get(chunk_id), text_score=text_score),
         )
-        for chunk_id in sorted(bm25.keys() | cosines.keys())
-    ]
+        candidates.append(candidate)
+    return candidates

@@ -27,7 +27,7 @@ from tests.collections_app.http.calls import (
 )
 
 ARRANGEMENT = {
-    "collapse": "true", "group_by": "document", "context": 0, "max_characters": 1000, "rerank": "false",
+    "collapse": "true", "group_by": "document", "context": 0, "max_characters": 1000, "min_score": 0, "rerank": "false",
 }  # fmt: skip
 pytestmark = pytest.mark.django_db
 

@@ -57,7 +57,7 @@ def test_passage_has_the_documented_fields(library_caller: KeyCaller):  # C50
 
     assert list(passage) == PASSAGE_FIELDS and response["Cache-Control"] == "no-store"
     assert (passage["type"], passage["page_content"], passage["doc_id"]) == ("Document", "The toner is red.", "toner")
-    assert passage["score"] == 1.0 and set(passage["scores"]) == {"vector", "text", "characters"}
+    assert passage["score"] == 1.0 and set(passage["scores"]) == {"vector", "text", "characters", "match"}
     assert [passage["page_content"][start:stop] for start, stop in passage["highlights"]] == ["toner", "red"]
     assert "embedding" not in response.content.decode()
 
@@ -331,6 +331,7 @@ def test_several_queries_are_answered_at_once(library_caller: KeyCaller):
         ({"query": None, "queries": ["a"] * 3, "k": 70}, "k", "invalid_parameter"),
         ({"group_by": "page"}, "group_by", "invalid_parameter"),
         ({"context": 6}, "context", "invalid_parameter"),
+        ({"min_score": 1.1}, "min_score", "invalid_parameter"),
         ({"context": True}, "context", "invalid_parameter"),
         ({"max_characters": 99}, "max_characters", "invalid_parameter"),
         ({"collapse": "maybe"}, "collapse", "invalid_parameter"),
