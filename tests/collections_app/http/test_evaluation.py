@@ -136,6 +136,17 @@ def test_limits(writer: KeyCaller, base: str, monkeypatch: pytest.MonkeyPatch):
     assert error_of(response)[:2] == (409, "too_many_questions")
 
 
+@pytest.mark.parametrize(("count", "status"), [(3, 200), (4, 422)])
+def test_number_of_rows_in_a_request_is_limited(
+    writer: KeyCaller, base: str, monkeypatch: pytest.MonkeyPatch, count: int, status: int
+):
+    monkeypatch.setattr(schemas, "MAX_ENTRIES", 3)
+    rows = "".join(f"What?,document {number}\n" for number in range(count))
+    csv_file = writer.send_raw(f"query,doc_id\n{rows}".encode(), "text/csv", path=f"{base}/questions")
+    json_list = writer.post(f"{base}/questions", [QUESTION] * count)
+    assert (csv_file.status_code, json_list.status_code) == (status, status)
+
+
 def test_run_is_started_and_read_with_its_questions(writer: KeyCaller, base: str):
     assert error_of(writer.post(f"{base}/runs")) == (409, "no_questions", None)
     writer.post(f"{base}/questions", [QUESTION])
