@@ -138,7 +138,8 @@ def cut_to_length(hits: Sequence[Hit], max_characters: int) -> list[Hit]:
 def _cut_text(hit: Hit, length: int) -> Hit:
     highlights = [[start, end] for start, end in hit.highlights if end <= length]
     text = hit.page_content[:length]
-    char_end = hit.char_end - (len(hit.page_content) - length)
+    # The header of a table is not part of the document at this position, and can be longer than the rest.
+    char_end = max(hit.char_start, hit.char_end - (len(hit.page_content) - length))
     return replace(hit, page_content=text, char_end=char_end, highlights=highlights)
 
 

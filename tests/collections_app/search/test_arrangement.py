@@ -72,6 +72,16 @@ def test_joined_rows_of_a_table_keep_its_header():
     assert wide.char_start < plain.char_start and plain.char_end < wide.char_end
 
 
+def test_cut_within_the_header_of_a_table_ends_where_the_passage_starts():
+    header = f"| Lamp | {'Price ' * 25}|\n|---|---|\n"
+    rows = "".join(f"| lamp{number} | {number} |\n" for number in range(60))
+    collection = make_collection(chunk_size=400, chunk_overlap=0)
+    add_document(collection, "table", header + rows)
+    (hit,) = run_search(collection, "lamp50", 1, mode="text", max_characters=100).hits
+    assert hit.page_content == header[:100]
+    assert hit.char_end == hit.char_start > 0
+
+
 def test_context_adds_neighbours_within_the_document(stories: Collection):
     (plain,), (wide,) = (
         arranged(stories, "sentence 0", k=1, **wishes) for wishes in ({}, {"context": 1, "by_document": True})
