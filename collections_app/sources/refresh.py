@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import structlog
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from collections_app.models import Source
@@ -54,11 +54,12 @@ def lease_next_source() -> Source | None:
     """The source that has been due for the longest time, unless one is being refreshed: slow servers must not occupy
     all processes of the worker."""
     # Also ends leases from before the database's clock was set back.
-    leased = Source.objects.filter(lease_until__range=(STATEMENT_TIME, STATEMENT_TIME + LEASE_DURATION))
+    has_lease = Q(lease_until__range=(STATEMENT_TIME, STATEMENT_TIME + LEASE_DURATION))
     with transaction.atomic():
-        if leased.exists():
+        if Source.objects.filter(has_lease).exists():
             return None
-        due = Source.objects.filter(next_at__lte=STATEMENT_TIME, collection__deleted_at__isnull=True)
+        # Another process may have leased a source since the check.
+        due = Source.objects.filter(~has_lease, next_at__lte=STATEMENT_TIME, collection__deleted_at__isnull=True)
         locked = due.select_for_update(no_key=True, skip_locked=True, of=("self",)).select_related("collection")
         source = locked.order_by("next_at", "pk").first()
         if source is not None:

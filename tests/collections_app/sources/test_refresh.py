@@ -4,6 +4,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from collections_app import tasks
@@ -39,6 +40,13 @@ def test_leased_source_is_not_taken_twice(page: Source, site: Site):
 def test_only_one_source_is_refreshed_at_a_time(page: Source, manager: KeyCaller, collection: Collection, site: Site):
     add_source(manager, collection, "page", site.url("/other"), doc_id="other")
     assert refreshing.lease_next_source() is not None
+    assert refreshing.lease_next_source() is None
+
+
+def test_source_that_was_leased_after_the_check_is_not_taken_twice(page: Source, monkeypatch: pytest.MonkeyPatch):
+    assert refreshing.lease_next_source() is not None
+    # As if the other process had committed its lease only now.
+    monkeypatch.setattr(QuerySet, "exists", lambda queryset: False)
     assert refreshing.lease_next_source() is None
 
 
