@@ -20,6 +20,7 @@ from .parsers.common import archive
 from .parsers.common.decoding import NotText, decode
 from .parsers.common.failures import UnreadableFile, damaged_error, encrypted_error
 from .parsers.common.text_writer import PARAGRAPH_GAP, TextWriter
+from .parsers.pdf.lines import page_ranges
 from .recognition import LimitedReader, recognize_format
 
 Extract = Callable[[bytes, str, ExtractionLimits], ExtractionResult]
@@ -152,6 +153,8 @@ def common_failure(failures: Sequence[UnreadableFile]) -> UnreadableFile:
 def write_file(name: str, result: ExtractionResult, writer: TextWriter) -> None:
     for warning in result.warnings:
         writer.warn(f"{name}: {warning}")
+    if result.scanned_pages:
+        writer.warn(f"{name}: Scans in archives are not read: {page_ranges(result.scanned_pages)}.")
     if not result.text:
         writer.warn(f"{name}: No text was found.")
         return

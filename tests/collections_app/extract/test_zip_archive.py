@@ -11,6 +11,7 @@ import pytest
 from collections_app.extract import UnreadableFile, extract, recognize_format
 from tests.collections_app.extract.hostile_archives import with_patched_headers, zip_of
 from tests.collections_app.extract.limits import limits_for_tests
+from tests.collections_app.extract.pdf_samples import paragraph, scanned_pdf
 from tests.collections_app.extract.samples import FILENAMES, SAMPLE_FILES, epub_file, pdf_file, zip_file
 from tests.collections_app.extract.test_formats import TEXTS, extract_text
 
@@ -74,6 +75,14 @@ def test_each_file_that_cannot_be_read_is_named_with_the_reason():
     assert reasons["blank.pdf"] == "No text was found."
     assert reasons["link.txt"] == "Links are not followed."
     assert reasons["secret.txt"].startswith("The file is password-protected.")
+
+
+def test_scanned_pages_are_named():
+    scans = scanned_pdf([paragraph("One"), None, paragraph("Three")], resolution=20)
+    result = extract_text(zip_file({"a.txt": NOTE, "scan.pdf": scans}), "zip")
+
+    assert "A page that was typed" in result.text
+    assert result.warnings == ("scan.pdf: Scans in archives are not read: pages 1, 3.",)
 
 
 def test_there_are_at_most_100_warnings():
