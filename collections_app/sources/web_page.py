@@ -9,6 +9,7 @@ from urllib.parse import quote, urldefrag, urljoin, urlsplit
 from django.conf import settings
 
 from collections_app import extract
+from collections_app.extract import ocr
 from collections_app.extract.file_formats import EXTENSIONS
 from collections_app.extract.recognition import file_extension, format_by_type
 from collections_app.models import ExtractedText, Source
@@ -103,12 +104,12 @@ def _read(url: str, response: OutboundResponse) -> tuple[str, str]:
         filename = ""
     try:
         format = extract.recognize_format(response.body, filename, declared_type)
-        text = extract.extract(response.body, format).text
+        result = extract.extract(response.body, format)
     except (UnsupportedMediaType, extract.UnreadableFile) as error:
         raise SourceFailed(str(error)) from None
-    if not text.strip():
+    if not result.text.strip() and not (result.scanned_pages and ocr.is_available()):
         raise SourceFailed("No text was found in the page.")
-    return format, text
+    return format, result.text
 
 
 def _conditions(headers: Mapping[str, str]) -> dict[str, str]:

@@ -59,7 +59,7 @@ class StoredQuestionSerializer(serializers.Serializer[Any]):
     query = serializers.CharField()
     doc_ids = serializers.ListField(child=serializers.CharField())
     note = serializers.CharField()
-    missing_doc_ids = serializers.SerializerMethodField(help_text="Expected documents that the collection has not.")
+    missing_doc_ids = serializers.SerializerMethodField(help_text="Expected documents that do not exist.")
     created_at = TIME_FIELD()
 
     def get_missing_doc_ids(self, question: EvaluationQuestion) -> list[str]:

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from collections_app.extract import ocr
 from collections_app.models import Collection, Document, Source, Version
 from collections_app.sources import web_page
+from tests.collections_app.extract.pdf_samples import paragraph, scanned_pdf
 from tests.collections_app.http.calls import KeyCaller
 from tests.collections_app.library import pdf
 from tests.collections_app.sources.world import (
@@ -150,6 +152,22 @@ def test_type_decides_the_format(
     assert not source.refreshed().error
     (loaded_text,) = texts(collection).values()
     assert text.replace("Notes", "") in loaded_text.replace("# Notes", "")
+
+
+@pytest.mark.parametrize("has_ocr", [True, False])
+def test_scan_is_loaded_if_ocr_can_read_it(
+    site: Site, manager: KeyCaller, collection: Collection, monkeypatch: pytest.MonkeyPatch, has_ocr: bool
+):
+    monkeypatch.setattr(ocr, "is_available", lambda: has_ocr)
+    monkeypatch.setattr(ocr, "read_page", lambda data, number: "Words of the scan.")
+    scan = scanned_pdf([paragraph("One")], resolution=20)
+    site.answers["/scan"] = responds_with(scan, "200 OK", "Content-Type: application/pdf")
+    source = add_source(manager, collection, "page", site.url("/scan"), doc_id="scan")
+    run_due()
+    assert texts(collection) == ({"scan": "Words of the scan."} if has_ocr else {})
+    refreshed = refresh(source)  # the same bytes are not read again
+    assert refreshed.error == ("" if has_ocr else "No text was found in the page.")
+    assert Version.objects.count() == has_ocr
 
 
 def test_redirects_are_followed(site: Site, manager: KeyCaller, collection: Collection):
