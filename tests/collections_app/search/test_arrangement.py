@@ -72,6 +72,15 @@ def test_joined_rows_of_a_table_keep_its_header():
     assert wide.char_start < plain.char_start and plain.char_end < wide.char_end
 
 
+def test_separate_parts_of_documents_have_their_own_texts(stories: Collection):
+    hits = arranged(stories, "3 15 36", k=6, context=1)
+    texts = dict(ExtractedText.objects.values_list("version__document__doc_id", "text"))
+    doc_ids = [hit.doc_id for hit in hits]
+    assert max(map(doc_ids.count, doc_ids)) > 1 and len(set(doc_ids)) > 1
+    for hit in hits:
+        assert hit.page_content == texts[hit.doc_id][hit.char_start : hit.char_end]
+
+
 def test_cut_within_the_header_of_a_table_ends_where_the_passage_starts():
     header = f"| Lamp | {'Price ' * 25}|\n|---|---|\n"
     rows = "".join(f"| lamp{number} | {number} |\n" for number in range(60))
