@@ -27,6 +27,7 @@ MATCHING_LINES_SQL = f"""
     FROM query JOIN unnest(%(owners)s::text[], %(lines)s::int[], %(terms)s::text[]) AS synonym (owner, line, term)
         ON synonym.owner = query.collection
     WHERE query.words @@ phraseto_tsquery(query.configuration, synonym.term)
+    ORDER BY collection, synonym.line
 """
 
 

@@ -6,7 +6,7 @@ indexed: only passages that words or vectors have found are compared, and how ra
 """
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -40,10 +40,17 @@ TEXTS_SQL = """
 """
 
 
-def compare_chunks(query: str, chunk_ids: Sequence[int]) -> dict[int, float]:
-    """Returns the scores of the first of these chunks, which are sorted best first."""
-    rows = fetch_rows(TEXTS_SQL, [list(chunk_ids[:MAX_COMPARED_CHUNKS]), MAX_COMPARED_CHARACTERS])
-    return character_scores(query, dict(rows))
+def compare_chunks(queries: Mapping[int, str]) -> dict[int, float]:
+    """Returns the scores of the first of these chunks, which are sorted best first.
+
+    Each is compared with its own query, which has the synonyms of its collection.
+    """
+    texts = dict(fetch_rows(TEXTS_SQL, [list(queries)[:MAX_COMPARED_CHUNKS], MAX_COMPARED_CHARACTERS]))
+    scores: dict[int, float] = {}
+    for query in {queries[chunk_id] for chunk_id in texts}:
+        query_scores = character_scores(query, texts)
+        scores |= {chunk_id: score for chunk_id, score in query_scores.items() if queries[chunk_id] == query}
+    return scores
 
 
 def character_scores(query: str, texts: Mapping[int, str]) -> dict[int, float]:

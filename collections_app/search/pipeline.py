@@ -98,24 +98,27 @@ def _changed_collections(collections: Sequence[Collection], request: SearchReque
 def _search(
     collections: Sequence[Collection], request: SearchRequest, vectors: Mapping[int, str] | None
 ) -> SearchResult:
-    terms = term_statistics.find_query_terms(
-        request.query, collections, synonyms.find_synonyms(request.query, collections)
-    )
+    added_words = synonyms.find_synonyms(request.query, collections)
+    terms = term_statistics.find_query_terms(request.query, collections, added_words)
     candidates: list[Candidate] = []
+    queries: dict[int, str] = {}
     for scope in build_scopes(collections, request.filter):
         vector = (vectors or {}).get(scope.collection.space_id)
-        candidates += _candidates(scope, request, terms[scope.collection.pk], vector)
+        scope_candidates = _candidates(scope, request, terms[scope.collection.pk], vector)
+        candidates += scope_candidates
+        query = f"{request.query} {added_words.get(scope.collection.pk, '')}"
+        queries |= {candidate.chunk_id: query for candidate in scope_candidates}
     ranking = fuse(candidates)
     if request.mode != "vector":
-        ranking = fuse(_compare_characters(ranking, request.query))
+        ranking = fuse(_compare_characters(ranking, queries))
     ranking = [candidate for candidate in ranking if candidate.match >= request.min_score]
     spans = arrange(ranking, request.k, request.arrangement)
     return SearchResult(hits=read_passages(spans, terms), is_without_vectors=vectors is None)
 
 
-def _compare_characters(ranking: Sequence[Candidate], query: str) -> list[Candidate]:
-    """Returns the candidates with the character scores of the best ones."""
-    scores = compare_chunks(query, [candidate.chunk_id for candidate in ranking])
+def _compare_characters(ranking: Sequence[Candidate], queries: Mapping[int, str]) -> list[Candidate]:
+    """Returns the candidates with the character scores of the best ones, compared with the query of their chunk."""
+    scores = compare_chunks({candidate.chunk_id: queries[candidate.chunk_id] for candidate in ranking})
     return [replace(candidate, character_score=scores.get(candidate.chunk_id)) for candidate in ranking]
 
 

@@ -41,6 +41,19 @@ def test_synonyms_are_highlighted():
     assert [hit.page_content[start:end] for start, end in hit.highlights] == ["vacations"]
 
 
+def test_synonyms_are_compared_by_characters():
+    """Otherwise a passage that shares only letters with the query would come before one with a synonym."""
+    collection = make_collection(synonyms="furnace, boiler")
+    add_document(collection, "letters", "Furnishing is described in annex four.")
+    add_document(collection, "synonym", "The warranty of the boiler ends in March.")
+    other = make_collection("other")
+    add_document(other, "foreign", "The boiler was repaired.")
+    hits = run_search([collection, other], "furnace").hits
+    assert hits[0].doc_id == "synonym"
+    scores = {hit.doc_id: hit.scores["characters"] or 0.0 for hit in hits}
+    assert scores["synonym"] > scores["letters"] > 0.0 == scores["foreign"]
+
+
 def test_synonyms_of_other_languages():
     collection = make_collection(synonyms="Drucker, принтер, 打印机", text_configuration="")
     add_document(collection, "ru", "Сломались все принтеры, вызовите мастера как можно скорее.")
