@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.template.defaultfilters import pluralize
 
 from accounts.admin.roles import RoleMultipleChoiceField
 from accounts.models import Role
@@ -172,7 +173,7 @@ class ReembedView(CollectionPage):
             question = f"Cancel the re-embedding with {collection.next_space}? Searches continue to use {target_space}."
             button = "Cancel re-embedding"
             if target_space != collection.space:
-                question = f"Embed {count} passages of “{collection}” with {target_space}? "
+                question = f"Embed {count} passage{pluralize(count)} of “{collection}” with {target_space}? "
                 question += f"This runs in the background. Until it is complete, searches use {collection.space}."
                 button = "Re-embed"
             return confirmation_page(request, question, collection, button)
