@@ -78,4 +78,6 @@ def document_tile(request: HttpRequest) -> dashboard.Tile | None:
     if failing_count:
         warnings.append(f"{failing_count} source{pluralize(failing_count)} cannot be refreshed.")
     url = reverse("admin:collections_app_document_changelist") + ("?state=failed" if totals.failed_count else "")
+    if failing_count and not totals.failed_count:
+        url = reverse("admin:collections_app_source_changelist")
     return dashboard.Tile("Documents", str(ready), caption, url, "folder_open", warnings=" ".join(warnings))

@@ -48,7 +48,7 @@ def read_searches(values: RequestParameters) -> Searches:
         reranks=values.get("rerank", parameters.read_boolean) or False,
     )
     if request.reranks and not reranking.is_configured():
-        raise BadRequest("No provider is configured for rerank.", code="rerank_not_configured", field="rerank")
+        raise BadRequest("No reranking provider is configured.", code="rerank_not_configured", field="rerank")
     return Searches([replace(request, query=text) for text in queries or [query or ""]], queries is not None)
 
 

@@ -28,11 +28,11 @@ class ScanProgress:
     def warnings(self) -> list[str]:
         """
         >>> ScanProgress(read=[1, 2], failed=[3]).warnings()
-        ['Read from scans by OCR, which makes mistakes: pages 1-2.', 'Scans that OCR could not read: page 3.']
+        ['Read from scans by OCR, which can make mistakes: pages 1-2.', 'Scans that OCR could not read: page 3.']
         """
         skipped_reason = self.hint or "More pages are scans than SVC_OCR_MAX_PAGES allows."
         lists = (
-            ("Read from scans by OCR, which makes mistakes: ", self.read, ""),
+            ("Read from scans by OCR, which can make mistakes: ", self.read, ""),
             ("No legible text on these scans: ", self.empty, ""),
             ("Scans that OCR could not read: ", self.failed, ""),
             ("Scans whose text was not read: ", self.skipped, f" {skipped_reason}"),

@@ -108,7 +108,7 @@ class CollectionSettingsSerializer(StrictSerializer):
         required=False,
         allow_blank=True,
         trim_whitespace=False,
-        help_text="Groups of words and phrases that mean the same, one group a line, separated by commas.",
+        help_text="Groups of words and phrases that mean the same, one group per line, separated by commas.",
     )
     doc_id_from_filename = serializers.BooleanField(
         required=False,

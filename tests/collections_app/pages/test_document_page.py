@@ -147,3 +147,10 @@ def test_passage_that_continues_a_table_shows_its_header(as_rita: Client, long_d
         > 3
     )
     assert all(page.count(f"<td>part {number}</td>") == 1 for number in range(30))
+
+
+def test_generated_ids_are_shown_to_writers(as_carl: Client, as_rita: Client, long_document: Document):
+    document = library.add_document(long_document.collection, "A short text.", format="text")
+    assert document.doc_id == document.pk
+    assert f"ID {document.pk} ·" in page_html(as_carl.get(document_path(document)))
+    assert f"ID {document.pk} ·" not in page_html(as_rita.get(document_path(document)))

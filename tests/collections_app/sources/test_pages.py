@@ -52,7 +52,7 @@ def test_page_is_added_and_its_state_is_shown(as_carl: Client, site: Site, colle
 def test_error_is_shown_with_its_time(as_carl: Client, collection: Collection, page: Source):
     Source.objects.update(error="The server responded with <500>.", error_since=timezone.now())
     shown = page_html(as_carl.get(path_of(collection)))
-    assert "Failing since" in shown and "responded with &lt;500&gt;." in shown
+    assert "First failed" in shown and "responded with &lt;500&gt;." in shown
 
 
 def test_folder_form_depends_on_the_setting(as_carl: Client, collection: Collection, settings: Any, watched: Path):
@@ -122,4 +122,7 @@ def test_administration_lists_sources_of_own_collections_only(as_carl: Client, p
 
 def test_administrators_are_warned_on_the_dashboard(as_alice: Client, page: Source):
     Source.objects.update(error="Broken.")
-    assert "1 source cannot be refreshed." in page_html(as_alice.get("/admin/"))
+    shown = page_html(as_alice.get("/admin/"))
+    assert "1 source cannot be refreshed." in shown
+    tile = shown[: shown.index("1 source cannot be refreshed.")].rpartition("<a ")[2]
+    assert 'href="/admin/collections_app/source/"' in tile
