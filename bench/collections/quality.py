@@ -72,7 +72,7 @@ def mean_scores(
     collection: Collection, question_set: QuestionSet, mode: str, alpha: float | None = None
 ) -> dict[str, float]:
     """The means over the questions."""
-    scores: dict[str, list[float]] = {"nDCG@10": [], "recall@10": [], "in 4,000": [], "ms": []}
+    scores: dict[str, list[float]] = {"nDCG@10": [], "recall@10": [], "in 4,000": [], "match>.3": [], "ms": []}
     for question in question_set.questions:
         started_at = time.perf_counter()
         search_results = pipeline.search(
@@ -84,6 +84,8 @@ def mean_scores(
         passages = [(hit.doc_id, hit.page_content) for hit in search_results.hits]
         scores["nDCG@10"].append(ndcg(doc_ids, {question.doc_id}))
         scores["recall@10"].append(recall(doc_ids, question.doc_id))
+        matches = [hit.scores["match"] or 0.0 for hit in search_results.hits if hit.doc_id == question.doc_id]
+        scores["match>.3"].append(max(matches, default=0.0) >= 0.3)
         scores["in 4,000"].append(context_recall(passages, question.doc_id, question.answers))
     return {name: mean(values) for name, values in scores.items()}
 
@@ -106,7 +108,7 @@ def target_lines(question_set: QuestionSet, scores_by_mode: dict[str, dict[str, 
 
 
 def measure_sets(question_sets: Sequence[QuestionSet]) -> None:
-    print(f"{'set':<9}{'mode':<9}{'nDCG@10':>11}{'recall@10':>11}{'in 4,000':>11}{'ms each':>11}")
+    print(f"{'set':<9}{'mode':<9}{'nDCG@10':>11}{'recall@10':>11}{'in 4,000':>11}{'match>.3':>11}{'ms each':>11}")
     lines = []
     for question_set in question_sets:
         started_at = time.perf_counter()

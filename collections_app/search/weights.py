@@ -56,7 +56,7 @@ class ModelWeights:
     def mixed(self, english_share: float) -> Weights:
         """
         >>> MODEL_WEIGHTS["wordllama-l2-supercat"].mixed(0.5)
-        Weights(words=0.425, characters=0.375, vectors=0.2)
+        Weights(words=0.45, characters=0.3, vectors=0.25)
         """
         shares = ((english_share, self.english), (1 - english_share, self.other))
         return Weights(
@@ -70,11 +70,11 @@ class ModelWeights:
 # English has few of.
 MODEL_WEIGHTS: Mapping[str, ModelWeights] = {
     "wordllama-l2-supercat": ModelWeights(
-        english=Weights(words=0.45, characters=0.35, vectors=0.2),
+        english=Weights(words=0.5, characters=0.2, vectors=0.3),
         other=Weights(words=0.4, characters=0.4, vectors=0.2),
     ),
     "all-MiniLM-L6-v2": ModelWeights(
-        english=Weights(words=0.4, characters=0.2, vectors=0.4),
+        english=Weights(words=0.4, characters=0.1, vectors=0.5),
         other=Weights(words=0.4, characters=0.4, vectors=0.2),
     ),
     "navec-news-v1": ModelWeights(
