@@ -52,6 +52,7 @@ def test_older_spaces_request_dimensions_if_the_setting_did(
     collection = library.make_library_collection("manuals")
     library.add_document(collection)
     settings.EMBEDDING = {**settings.EMBEDDING, "dimensions": configured_dimensions}
+    Collection.objects.update(next_space=None)  # the model for English is due
     rows_before = stored_rows()
     with at_migration(BEFORE_0006) as apps:
         later_columns = {
