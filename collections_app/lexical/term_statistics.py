@@ -24,6 +24,8 @@ K1 = 1.2
 B = 0.75
 
 CHUNK_BATCH_SIZE = 500
+# A sparse vector holds 16,000 words; a long query with synonyms can have more, read in many languages.
+MAX_KNOWN_WORDS = 10_000
 
 # The position of a word in the vector: 28 bits of its hash; positions count from 1.
 SPARSE_INDEX_SQL = "('x' || substr(md5({lexeme}), 1, 7))::bit(28)::int + 1"
@@ -148,7 +150,7 @@ class QueryTerms:
 
     @property
     def known_words(self) -> tuple[QueryWord, ...]:
-        return tuple([word for word in self.words if word.chunk_count > 0])
+        return tuple([word for word in self.words if word.chunk_count > 0][:MAX_KNOWN_WORDS])
 
     @property
     def asked_weight(self) -> float:
