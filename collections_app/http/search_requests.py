@@ -28,8 +28,12 @@ def read_searches(values: RequestParameters) -> Searches:
     if queries and query:
         raise BadRequest("Send either query or queries.", code="contradiction", field="queries")
     k = values.get("k", parameters.number_reader(1, parameters.MAX_K)) or parameters.DEFAULT_K
-    if queries and k * len(queries) > parameters.MAX_K:
-        message = f"k times the number of queries must not exceed {parameters.MAX_K}."
+    reranks = values.get("rerank", parameters.read_boolean) or False
+    # Each reranked query sends at least this many passages to the provider.
+    passages_per_query = max(k, reranking.MIN_RERANKED) if reranks else k
+    if queries and passages_per_query * len(queries) > parameters.MAX_K:
+        least = f" With rerank, k counts as at least {reranking.MIN_RERANKED}." if reranks else ""
+        message = f"k times the number of queries must not exceed {parameters.MAX_K}.{least}"
         raise InvalidParameter(message, field="k")
     length_reader = parameters.number_reader(parameters.MIN_CHARACTERS, parameters.MAX_CHARACTERS)
     request = SearchRequest(
@@ -45,7 +49,7 @@ def read_searches(values: RequestParameters) -> Searches:
             context=values.get("context", parameters.number_reader(0, parameters.MAX_CONTEXT)),
         ),
         max_characters=values.get("max_characters", length_reader),
-        reranks=values.get("rerank", parameters.read_boolean) or False,
+        reranks=reranks,
     )
     if request.reranks and not reranking.is_configured():
         raise BadRequest("No reranking provider is configured.", code="rerank_not_configured", field="rerank")
