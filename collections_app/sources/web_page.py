@@ -13,6 +13,7 @@ from collections_app.extract import ocr
 from collections_app.extract.file_formats import EXTENSIONS
 from collections_app.extract.recognition import file_extension, format_by_type
 from collections_app.models import ExtractedText, Source
+from collections_app.models.documents import VersionState
 from collections_app.sources import loads
 from collections_app.sources.errors import SourceFailed
 from system import outbound
@@ -53,18 +54,21 @@ def describe_error(error: OutboundError) -> str:
 def refresh_page(source: Source) -> dict[str, object]:
     """Loads the page unless it is unchanged; returns the columns to store."""
     document = loads.find_document(source, source.doc_id)
+    newest = document.newest if document else None
+    # A document that failed is loaded again, even if the page is unchanged.
+    is_loaded = newest is not None and newest.state != VersionState.FAILED
+    conditions = source.conditions if is_loaded else {}
     try:
-        url, response = fetch(source.address, source.conditions if document else {})
+        url, response = fetch(source.address, conditions)
     except OutboundError as error:
-        if error.status == NOT_MODIFIED and document and source.conditions:
+        if error.status == NOT_MODIFIED and conditions:
             return {}
         raise SourceFailed(describe_error(error)) from None
     if response.status != 200:
         raise SourceFailed(f"The server responded with {response.status}.")
     format, text = _read(url, response)
-    newest = document.newest if document else None
     # Many pages change in each response, but not their text.
-    if newest is None or not ExtractedText.objects.filter(version=newest, text=text).exists():
+    if not is_loaded or not ExtractedText.objects.filter(version=newest, text=text).exists():
         loads.load(source, source.doc_id, response.body, format=format)
     return {"conditions": _conditions(response.headers)}
 

@@ -55,6 +55,15 @@ def test_page_with_the_same_text_is_not_loaded_again(page: Source, site: Site):
     assert Version.objects.count() == 1
 
 
+def test_failed_document_is_loaded_again(page: Source, site: Site):
+    site.answers["/guide"] = html("The toner is red.", "200 OK", 'ETag: "1"')
+    refresh(page)
+    Version.objects.update(state="failed")
+    assert refresh(page).state == "ok"
+    assert "if-none-match" not in site.last_request()
+    assert Version.objects.get().state != "failed"
+
+
 def test_deleted_document_is_loaded_again(page: Source, site: Site, collection: Collection, manager: KeyCaller):
     site.answers["/guide"] = html("The toner is red.", "200 OK", 'ETag: "1"')
     refresh(page)
