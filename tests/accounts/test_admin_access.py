@@ -37,6 +37,7 @@ FORBIDDEN_ACTIONS: dict[str, set[str]] = {
     "tableapi.DeferredRecord": {"add", "change", "delete"},
     "tableapi.WebhookDelivery": {"add", "change", "delete"},
     "collections_app.Document": {"add", "change", "delete"},
+    "collections_app.Source": {"add", "change", "delete"},
     "sso.IdpCertificate": {"add", "change"},
     "sso.IdentityLink": {"add", "change"},
     "sso.SignIn": {"add", "change", "delete"},

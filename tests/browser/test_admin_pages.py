@@ -13,7 +13,11 @@ SSO_PAGES = {
     "/admin/sso/identitylink/",
     "/admin/sso/signin/",
 }
-COLLECTION_PAGES = {"/admin/collections_app/collection/", "/admin/collections_app/document/"}
+COLLECTION_PAGES = {
+    "/admin/collections_app/collection/",
+    "/admin/collections_app/document/",
+    "/admin/collections_app/source/",
+}
 EXPECTED_PAGES = {
     "alice": {
         *SSO_PAGES,
