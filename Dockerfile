@@ -28,10 +28,6 @@ ENV PATH=/opt/venv/bin:$PATH \
     SVC_ENV=production \
     SVC_HOST=0.0.0.0 \
     SVC_DATA_DIR=/data
-# To read scans: --build-arg OCR_PACKAGES="tesseract-ocr tesseract-ocr-deu"
-ARG OCR_PACKAGES=""
-RUN if [ -n "$OCR_PACKAGES" ]; then \
-    apt-get update && apt-get install -y --no-install-recommends $OCR_PACKAGES && rm -rf /var/lib/apt/lists/*; fi
 WORKDIR /app
 COPY manage.py ./
 COPY templates templates
