@@ -27,18 +27,11 @@ def read_searches(values: RequestParameters) -> Searches:
     query = values.get("query", parameters.read_query) if queries else values.require("query", parameters.read_query)
     if queries and query:
         raise BadRequest("Send either query or queries.", code="contradiction", field="queries")
-    k = values.get("k", parameters.number_reader(1, parameters.MAX_K)) or parameters.DEFAULT_K
-    reranks = values.get("rerank", parameters.read_boolean) or False
-    # Each reranked query sends at least this many passages to the provider.
-    passages_per_query = max(k, reranking.MIN_RERANKED) if reranks else k
-    if queries and passages_per_query * len(queries) > parameters.MAX_K:
-        least = f" With rerank, k counts as at least {reranking.MIN_RERANKED}." if reranks else ""
-        message = f"k times the number of queries must not exceed {parameters.MAX_K}.{least}"
-        raise InvalidParameter(message, field="k")
+    reranks = _read_rerank(values)
     length_reader = parameters.number_reader(parameters.MIN_CHARACTERS, parameters.MAX_CHARACTERS)
     request = SearchRequest(
         query="",
-        k=k,
+        k=_read_k(values, len(queries or ()), reranks),
         filter=parameters.read_filter(values, "metadata"),
         mode=values.get("mode", parameters.choice_reader(parameters.SEARCH_MODES)) or "hybrid",
         alpha=values.get("alpha", parameters.read_weight),
@@ -51,9 +44,25 @@ def read_searches(values: RequestParameters) -> Searches:
         max_characters=values.get("max_characters", length_reader),
         reranks=reranks,
     )
-    if request.reranks and not reranking.is_configured():
-        raise BadRequest("No reranking provider is configured.", code="rerank_not_configured", field="rerank")
     return Searches([replace(request, query=text) for text in queries or [query or ""]], queries is not None)
+
+
+def _read_rerank(values: RequestParameters) -> bool:
+    reranks = values.get("rerank", parameters.read_boolean) or False
+    if reranks and not reranking.is_configured():
+        raise BadRequest("No reranking provider is configured.", code="rerank_not_configured", field="rerank")
+    return reranks
+
+
+def _read_k(values: RequestParameters, query_count: int, reranks: bool) -> int:
+    k = values.get("k", parameters.number_reader(1, parameters.MAX_K)) or parameters.DEFAULT_K
+    # Each reranked query sends at least this many passages to the provider.
+    passages_per_query = max(k, reranking.MIN_RERANKED) if reranks else k
+    if query_count and passages_per_query * query_count > parameters.MAX_K:
+        least = f" With rerank, k counts as at least {reranking.MIN_RERANKED}." if reranks else ""
+        message = f"k times the number of queries must not exceed {parameters.MAX_K}.{least}"
+        raise InvalidParameter(message, field="k")
+    return k
 
 
 def respond(collections: Sequence[Collection], searches: Searches) -> Response:

@@ -129,8 +129,8 @@ COLLECTION_SIZES_SQL = f"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryWord:
-    """A word of a query in one language of a collection; `chunk_count` is the number of chunks that contain it. The
-    others are synonyms of words that were asked for."""
+    """A word of a query in one language of a collection; `chunk_count` is the number of chunks that contain it, and
+    `is_asked` is false for a synonym that the collection has added."""
 
     lexeme: str
     position: int

@@ -128,6 +128,12 @@ def test_endpoint_reranks(provider: Provider, letters: Collection, manager: KeyC
     assert [hit["doc_id"] for hit in response.json()] == ["toner", "mail"] and response["X-Rerank"] == "unavailable"
 
 
+def test_reranked_queries_are_limited(provider: Provider, letters: Collection, manager: KeyCaller):
+    body = {"collection_names": ["letters"], "rerank": True}
+    assert manager.post(SEARCH_PATH, {**body, "queries": ["toner"] * 4}).status_code == 200
+    assert error_of(manager.post(SEARCH_PATH, {**body, "queries": ["toner"] * 5})) == (400, "invalid_parameter", "k")
+
+
 def test_reranking_needs_a_provider(letters: Collection, manager: KeyCaller):
     body = {"collection_names": ["letters"], "query": "red toner", "rerank": True}
     assert error_of(manager.post(SEARCH_PATH, body)) == (400, "rerank_not_configured", "rerank")

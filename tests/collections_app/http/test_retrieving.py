@@ -329,7 +329,6 @@ def test_several_queries_are_answered_at_once(library_caller: KeyCaller):
         ({"query": None, "queries": ["a", " "]}, "queries", "invalid_parameter"),
         ({"query": None, "queries": ["a"] * 21}, "queries", "invalid_parameter"),
         ({"query": None, "queries": ["a"] * 3, "k": 70}, "k", "invalid_parameter"),
-        ({"query": None, "queries": ["a"] * 5, "rerank": True}, "k", "invalid_parameter"),
         ({"group_by": "page"}, "group_by", "invalid_parameter"),
         ({"context": 6}, "context", "invalid_parameter"),
         ({"min_score": 1.1}, "min_score", "invalid_parameter"),

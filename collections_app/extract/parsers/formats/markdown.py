@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..common.text_writer import TextWriter
-from .plain import decode_text
 from .plain import preload as preload
+from .plain import write_with_headings
 
 ATX_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]")
 CODE_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -19,10 +19,7 @@ INLINE_MARKUP = re.compile(r"[*_`]+|!?\[([^\]\n]{0,300})\]\([^)\n]{0,2000}\)")
 
 
 def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
-    content = writer.clean_text(decode_text(data))
-    writer.add_verbatim(content)
-    for offset, level, title in find_headings(content):
-        writer.record_heading(offset, level, title)
+    write_with_headings(data, writer, find_headings)
 
 
 def find_headings(content: str) -> Iterator[tuple[int, int, str]]:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..common.text_writer import TextWriter
-from .plain import decode_text
 from .plain import preload as preload
+from .plain import write_with_headings
 
 # A line of one repeated punctuation character.
 ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}+")
@@ -19,10 +19,7 @@ MAX_LINE_LENGTH = 1000
 
 
 def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
-    content = writer.clean_text(decode_text(data))
-    writer.add_verbatim(content)
-    for offset, level, title in find_headings(content):
-        writer.record_heading(offset, level, title)
+    write_with_headings(data, writer, find_headings)
 
 
 def find_headings(content: str) -> Iterator[tuple[int, int, str]]:
