@@ -118,13 +118,23 @@ class FilterField:
         """Returns the expressions for a typed field, or for the values that `any_value` selects under this alias."""
         return _untyped_expressions(f"{item}.value") if self.kind is FieldKind.ANY else _typed_expressions(self)
 
-    def any_value(self, parameters: SqlParameters, test: str, item: str = "item") -> str:
-        """Returns SQL that is true if the test is true for at least one of the values."""
+    def any_value(self, parameters: SqlParameters, test: str, item: str = "item", number_test: str = "") -> str:
+        """Returns SQL that is true if the test is true for at least one of the values.
+
+        A number can have a simpler test.
+        """
         if self.kind is not FieldKind.ANY:
             return f"({test})"
         names = "".join([f".{json.dumps(step, ensure_ascii=False)}" for step in self.path])
         path = parameters.add(f"lax ${names}[*]", "jsonpath")
-        return f"EXISTS (SELECT FROM jsonb_path_query({self.column}, {path}) AS {item} (value) WHERE {test})"
+        any_item = f"EXISTS (SELECT FROM jsonb_path_query({self.column}, {path}) AS {item} (value) WHERE {test})"
+        if len(self.path) > 1:
+            return any_item
+        # Most fields hold one value, and testing it takes a third of the time. OFFSET 0: it is read only once.
+        value = f"{self.column} -> {parameters.add(self.path[0], 'text')}"
+        one_value = f"EXISTS (SELECT FROM (SELECT {value} OFFSET 0) AS {item} (value) WHERE {test})"
+        one_number = f" WHEN 'number' THEN {number_test.format(number=f'({value})::numeric')}" if number_test else ""
+        return f"CASE jsonb_typeof({value}) WHEN 'array' THEN {any_item}{one_number} ELSE {one_value} END"
 
     def not_empty(self, parameters: SqlParameters) -> str:
         if self.kind is not FieldKind.ANY:
@@ -150,14 +160,14 @@ def _untyped_expressions(value: str) -> ValueExpressions:
     plain = f"({value} #>> '{{}}')"
     text = f"CASE WHEN jsonb_typeof({value}) IN ('string', 'number', 'boolean') THEN {plain} END"
     number = (
-        f"CASE jsonb_typeof({value}) WHEN 'number' THEN {plain}::numeric WHEN 'string' THEN "
+        f"CASE jsonb_typeof({value}) WHEN 'number' THEN {value}::numeric WHEN 'string' THEN "
         f"CASE WHEN {plain} ~ {NUMBER_PATTERN_SQL.format()} THEN {plain}::numeric END END"
     )
     key = f"CASE jsonb_typeof({value}) WHEN 'string' THEN nullif({FOLD_SQL.format(plain)}, '') END"
     boolean = f"CASE jsonb_typeof({value}) WHEN 'boolean' THEN {plain}::boolean END"
     instant = f"CASE jsonb_typeof({value}) WHEN 'string' THEN {INSTANT_SQL.format(plain)} END"
     equality_key = (
-        f"CASE jsonb_typeof({value}) WHEN 'number' THEN trim_scale({plain}::numeric)::text "
+        f"CASE jsonb_typeof({value}) WHEN 'number' THEN trim_scale({value}::numeric)::text "
         f"WHEN 'string' THEN nullif({FOLD_SQL.format(plain)}, '') WHEN 'boolean' THEN {plain} END"
     )
     return ValueExpressions(FieldKind.ANY, text, key, number, boolean, f"({instant})", equality_key)

@@ -157,7 +157,7 @@ class FieldConditionCompiler(ConditionCompiler[ValueExpressions]):
         numbers = [value for value in map(parse_number, texts) if value is not None]
         if numbers:
             # Text is compared as text: 3 does not equal the code 003.
-            number_sql = "CASE jsonb_typeof(item.value) WHEN 'number' THEN (item.value #>> '{}')::numeric END"
+            number_sql = "CASE jsonb_typeof(item.value) WHEN 'number' THEN item.value::numeric END"
             tests.append(f"{number_sql} = ANY ({self.parameters.add(numbers, 'numeric[]')})")
         booleans = [text.lower() == "true" for text in texts if text.lower() in ("true", "false")]
         if booleans:
@@ -169,15 +169,23 @@ class FieldConditionCompiler(ConditionCompiler[ValueExpressions]):
 
     def compare_order(self, operator: str) -> str:
         value: Any = read_value(self.condition)
-        operand = self.resolve_operand(value)
-        return self.any_value(self._ordered_test(operator, operand, _common_kind(self.field, operand)))
+        return self._any_ordered((operator, self.resolve_operand(value)))
 
     def between(self) -> str:
         value_range: Any = read_value(self.condition)
         assert isinstance(value_range, Range)
         low, high = self.resolve_operand(value_range.low), self.resolve_operand(value_range.high)
-        kind = _common_kind(self.field, low, high)
-        return self.any_value(f"({self._ordered_test('>=', low, kind)} AND {self._ordered_test('<=', high, kind)})")
+        return self._any_ordered((">=", low), ("<=", high))
+
+    def _any_ordered(self, *bounds: tuple[str, str | datetime]) -> str:
+        kind = _common_kind(self.field, *[value for _, value in bounds])
+        test = " AND ".join([self._ordered_test(operator, value, kind) for operator, value in bounds])
+        number_tests = [
+            f"{{number}} {operator} {self.parameters.add(number, 'numeric')}"
+            for operator, value in bounds
+            if kind is FieldKind.INTEGER and (number := parse_number(value)) is not None
+        ]
+        return self.field.any_value(self.parameters, f"({test})", number_test=" AND ".join(number_tests))
 
     def _ordered_test(self, operator: str, value: str | datetime, kind: FieldKind) -> str:
         if kind is FieldKind.INSTANT:

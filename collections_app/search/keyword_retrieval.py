@@ -14,6 +14,8 @@ from .scope import Scope
 MAX_CANDIDATES = 2_000
 # If a filter keeps at most this many chunks, all of them are scored.
 MAX_FILTERED_CHUNKS = 5_000
+# If a filter keeps a smaller share, the index on versions narrows the candidates.
+MAX_INDEXED_SHARE = 0.3
 # A search never scores more chunks in one collection.
 MAX_SCORED_CHUNKS = 10_000
 # The maximum number of words that are too frequent for the budget and are searched in pairs.
@@ -27,11 +29,10 @@ BEST_CHUNKS_SQL = f"""
 # The order keeps the selection independent of the rows of other collections.
 BEST_OF_MANY_SQL = f"""
     WITH words AS MATERIALIZED (
-        SELECT words.chunk_id FROM chunk_words words WHERE {{condition}}
+        SELECT words.chunk_id, words.weights FROM chunk_words words WHERE {{condition}}
         ORDER BY words.chunk_id LIMIT {MAX_SCORED_CHUNKS}
     )
-    SELECT chunk_id, {SCORE_SQL} AS score FROM chunk_words words JOIN words AS chosen USING (chunk_id)
-    ORDER BY score DESC, chunk_id LIMIT %s
+    SELECT words.chunk_id, {SCORE_SQL} AS score FROM words ORDER BY score DESC, words.chunk_id LIMIT %s
 """
 # Terms are hashed with the collection's id. Anyone who knows an id could construct a collision, so the collection of
 # each result is checked.
@@ -92,19 +93,29 @@ def best_chunks(scope: Scope, query_terms: QueryTerms, count: int) -> dict[int, 
     known_words = query_terms.known_words
     if not known_words:
         return {}
-    scope_condition, scope_values = scope.condition("words.version_id")
     if scope.chunk_count is not None and scope.chunk_count <= MAX_FILTERED_CHUNKS:
-        plan = RetrievalPlan(any_terms=tuple([word.term for word in known_words]), max_chunks=scope.chunk_count)
-    else:
-        share = 1.0 if scope.chunk_count is None else scope.chunk_count / max(1, query_terms.chunk_count)
-        plan = plan_retrieval(known_words, query_terms.chunk_count, int(MAX_CANDIDATES / max(share, 0.1)))
+        return _best_of_few(scope, query_terms, count)
+    share = 1.0 if scope.chunk_count is None else scope.chunk_count / max(1, query_terms.chunk_count)
+    plan = plan_retrieval(known_words, query_terms.chunk_count, int(MAX_CANDIDATES / max(share, 0.1)))
     word_condition, values = plan.condition()
+    scope_condition, scope_values = scope.condition("words.version_id", uses_index=share < MAX_INDEXED_SHARE)
+    condition, values = f"{word_condition} AND {scope_condition}", [*values, *scope_values]
     if min(plan.max_chunks, query_terms.chunk_count) > MAX_SCORED_CHUNKS:
-        statement, parameters = BEST_OF_MANY_SQL, [*values, *scope_values, query_terms.vector(), count]
-    else:
-        statement, parameters = BEST_CHUNKS_SQL, [query_terms.vector(), *values, *scope_values, count]
-    statement = OWN_COLLECTION_SQL.format(best=statement.format(condition=f"{word_condition} AND {scope_condition}"))
-    return dict(fetch_rows(statement, [*parameters, scope.collection.pk]))
+        return _fetch_own(scope, BEST_OF_MANY_SQL, condition, [*values, query_terms.vector(), count])
+    return _fetch_own(scope, BEST_CHUNKS_SQL, condition, [query_terms.vector(), *values, count])
+
+
+def _best_of_few(scope: Scope, query_terms: QueryTerms, count: int) -> dict[int, float]:
+    """Scores all chunks that a filter keeps, which is faster than looking for the words in each."""
+    vector = query_terms.vector()
+    scope_condition, values = scope.condition("words.version_id")
+    condition = f"{SCORE_SQL} > 0 AND {scope_condition}"
+    return _fetch_own(scope, BEST_CHUNKS_SQL, condition, [vector, vector, *values, count])
+
+
+def _fetch_own(scope: Scope, best: str, condition: str, values: list[Any]) -> dict[int, float]:
+    statement = OWN_COLLECTION_SQL.format(best=best.format(condition=condition))
+    return dict(fetch_rows(statement, [*values, scope.collection.pk]))
 
 
 def fetch_scores(chunk_ids: Iterable[int], query_terms: QueryTerms) -> dict[int, float]:

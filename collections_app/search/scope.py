@@ -45,13 +45,19 @@ class Scope:
     unsearched_ids: Sequence[int] = ()
     chunk_count: int | None = None
 
-    def condition(self, column: str) -> tuple[str, list[Any]]:
-        """Returns the condition on a version id column, and its parameters."""
+    def condition(self, column: str, *, uses_index: bool = True) -> tuple[str, list[Any]]:
+        """Returns the condition on a version id column, and its parameters.
+
+        Without `uses_index`, it only tests rows that another index finds. Otherwise, the planner estimates for each
+        version how often it occurs, which takes longer than the search if there are thousands.
+        """
         if self.version_ids is not None:
-            return f"{column} = ANY(%s::bigint[])", [list(self.version_ids)]
-        if self.unsearched_ids:
-            return f"{column} <> ALL(%s::bigint[])", [list(self.unsearched_ids)]
-        return "TRUE", []
+            condition, ids = f"{column} = ANY(%s::bigint[])", self.version_ids
+        elif self.unsearched_ids:
+            condition, ids = f"{column} <> ALL(%s::bigint[])", self.unsearched_ids
+        else:
+            return "TRUE", []
+        return (condition if uses_index else f"coalesce({condition}, FALSE)"), [list(ids)]
 
 
 @contextmanager

@@ -22,14 +22,14 @@ INDEX_SEARCH_SQL = """
 COSINES_SQL = """
     SELECT chunk_id, embedding <=> %s::halfvec FROM chunk_vector WHERE space_id = %s AND chunk_id = ANY(%s::bigint[])
 """
-# An index scan continues until enough candidates match the filter, but visits at most this many vectors.
-MAX_VISITED_VECTORS = 40_000
+# Visiting a vector by the index takes as long as comparing this many in a scan.
+VISIT_COST = 20
 # Without table statistics the planner would prefer to read and sort the whole collection.
-INDEX_SETTINGS_SQL = f"""
+INDEX_SETTINGS_SQL = """
     SET LOCAL enable_sort = off;
     SET LOCAL hnsw.iterative_scan = strict_order;
-    SET LOCAL hnsw.max_scan_tuples = {MAX_VISITED_VECTORS};
-    SET LOCAL hnsw.ef_search = {{ef}}
+    SET LOCAL hnsw.max_scan_tuples = {max_visited};
+    SET LOCAL hnsw.ef_search = {ef}
 """
 
 
@@ -44,15 +44,31 @@ def vector_literal(vector: Sequence[float]) -> str:
 def nearest_chunks(scope: Scope, chunk_count: int, vector: str, count: int) -> dict[int, float]:
     """Returns the cosines of the nearest chunks; `chunk_count` is the size of the collection."""
     space = scope.collection.space
-    scanned_count = chunk_count if scope.chunk_count is None else scope.chunk_count
+    searched_count = chunk_count if scope.chunk_count is None else scope.chunk_count
+    ef_search = max(vector_indexes.ef_search(chunk_count), count)
+    # A filter makes the index search visit more vectors: one of those it keeps for each result.
+    visited_count = max(ef_search, count * chunk_count // max(1, searched_count))
+    max_visited = int(searched_count / VISIT_COST)
+    if (
+        vector_indexes.needs_index(chunk_count, space.dimensions)
+        and visited_count < max_visited
+        and vector_indexes.is_index_usable(scope.collection.pk, space.pk)
+    ):
+        cosines = _search_index(scope, vector, count, ef_search, max_visited)
+        # It finds too few if the filter excludes most of the nearest vectors.
+        if len(cosines) >= min(count, searched_count):
+            return cosines
     condition, values = scope.condition("version_id")
-    collection_and_space = [scope.collection.pk, space.pk]
-    is_large = vector_indexes.needs_index(scanned_count, space.dimensions)
-    if not is_large or not vector_indexes.is_index_usable(scope.collection.pk, space.pk):
-        return _fetch_cosines(SCAN_SQL.format(condition=condition), [vector, *collection_and_space, *values, count])
-    run_statement(INDEX_SETTINGS_SQL.format(ef=max(vector_indexes.ef_search(chunk_count), count)))
+    values = [vector, scope.collection.pk, space.pk, *values, count]
+    return _fetch_cosines(SCAN_SQL.format(condition=condition), values)
+
+
+def _search_index(scope: Scope, vector: str, count: int, ef_search: int, max_visited: int) -> dict[int, float]:
+    space = scope.collection.space
+    condition, values = scope.condition("version_id", uses_index=False)
+    run_statement(INDEX_SETTINGS_SQL.format(ef=ef_search, max_visited=max_visited))
     statement = INDEX_SEARCH_SQL.format(condition=condition, dimensions=int(space.dimensions))
-    cosines = _fetch_cosines(statement, [vector, *collection_and_space, *values, vector, count])
+    cosines = _fetch_cosines(statement, [vector, scope.collection.pk, space.pk, *values, vector, count])
     run_statement("SET LOCAL enable_sort = on")
     return cosines
 

@@ -7,7 +7,7 @@ from django.db import connection
 
 from accounts.models import User
 from collections_app.metadata.filter import Filter
-from collections_app.search import pipeline
+from collections_app.search import pipeline, vector_retrieval
 from collections_app.vectors import vector_indexes
 from tests.collections_app.builders import DocumentLoader
 from tests.collections_app.vector_rows import run_statement
@@ -37,6 +37,7 @@ def test_requests_leave_the_database_session_unchanged(  # X14
     collection = version.document.collection
     search_in_every_mode(collection)
     monkeypatch.setattr(vector_indexes, "INDEX_THRESHOLD", 0)
+    monkeypatch.setattr(vector_retrieval, "VISIT_COST", 0.001)
     assert vector_indexes.maintain_indexes()
     search_in_every_mode(collection)
     (device,) = data_of(api(alice).post("sys_db_table", {"name": "device", "label": "Device"}))

@@ -98,6 +98,8 @@ OTHER_CONSTANTS = {
     "collections_app.models.collections.DEFAULT_ALPHA",
     "collections_app.search.character_comparison.B",
     "collections_app.search.character_comparison.K1",
+    "collections_app.search.keyword_retrieval.MAX_INDEXED_SHARE",
+    "collections_app.search.vector_retrieval.VISIT_COST",
     "collections_app.search.character_comparison.MAX_CACHED_CHARACTERS",
     "collections_app.search.character_comparison.SCORE_DIGITS",
     "collections_app.search.character_comparison.SEQUENCE_LENGTH",

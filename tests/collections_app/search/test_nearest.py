@@ -25,6 +25,7 @@ def random_vector() -> list[float]:
 def large_collection(vector_index_cleanup: None, monkeypatch: pytest.MonkeyPatch) -> Collection:
     """A collection that counts as large; the index of a similar collection must not be used for it."""
     monkeypatch.setattr(vector_indexes, "INDEX_THRESHOLD", 1)
+    monkeypatch.setattr(vector_retrieval, "VISIT_COST", 0.001)
     space = EmbeddingSpace.objects.create(provider="test", model="random", dimensions=DIMENSIONS)
     for name in ("theirs", "large"):
         collection = make_collection(name, space=space)
@@ -83,10 +84,42 @@ def test_index_search_equals_a_scan(large_collection: Collection, monkeypatch: p
             chunk_count=None if searched_ids is None else CHUNKS_PER_VERSION * len(searched_ids),
         )
         assert measure_recall(scope, monkeypatch) > 0.95
-    assert vector_indexes.index_name(large_collection.pk, large_collection.space_id) in explain_search(large_collection)
+        assert uses_index(scope)
 
 
-def explain_search(collection: Collection) -> str:
+def test_a_filter_that_keeps_little_is_scanned(large_collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With this cost, the index is used for more than 1,000 of 1,200 chunks: it visits 200 at least."""
+    monkeypatch.setattr(vector_retrieval, "VISIT_COST", 5)
+    version_ids = list(Version.objects.filter(collection=large_collection).order_by("pk").values_list("pk", flat=True))
+    for share, is_index_expected in ((0.8, False), (0.9, True)):
+        searched_ids = version_ids[: int(len(version_ids) * share)]
+        chunk_count = CHUNKS_PER_VERSION * len(searched_ids)
+        scope = Scope(collection=large_collection, version_ids=searched_ids, chunk_count=chunk_count)
+        assert uses_index(scope) == is_index_expected
+
+
+def test_scans_if_the_index_search_finds_too_few(large_collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends early if a filter excludes most of the nearest vectors."""
+    query_vector, scope = vector_retrieval.vector_literal(random_vector()), Scope(collection=large_collection)
+    search_index = vector_retrieval._search_index
+    results = []
+    for missing_count in (0, 1):
+        monkeypatch.setattr(
+            vector_retrieval,
+            "_search_index",
+            lambda *arguments, missing=missing_count: dict(list(search_index(*arguments).items())[missing:]),
+        )
+        with snapshot_transaction():
+            results.append(vector_retrieval.nearest_chunks(scope, CHUNKS, query_vector, RESULT_COUNT))
+    assert len(results[0]) == len(results[1]) == RESULT_COUNT
+    assert list(results[0])[:3] == list(results[1])[:3]
+
+
+def uses_index(scope: Scope) -> bool:
+    return vector_indexes.index_name(scope.collection.pk, scope.collection.space_id) in explain_search(scope)
+
+
+def explain_search(scope: Scope) -> str:
     statements: list[tuple[str, Any]] = []
 
     def record_statement(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -96,9 +129,9 @@ def explain_search(collection: Collection) -> str:
     with snapshot_transaction(), connection.cursor() as cursor:
         with connection.execute_wrapper(record_statement):
             vector_retrieval.nearest_chunks(
-                Scope(collection=collection), CHUNKS, vector_retrieval.vector_literal(random_vector()), RESULT_COUNT
+                scope, CHUNKS, vector_retrieval.vector_literal(random_vector()), RESULT_COUNT
             )
-        sql, params = statements[-2]
+        sql, params = next(statement for statement in statements if "FROM chunk_vector" in statement[0])
         cursor.execute("SET LOCAL enable_sort = off")
         cursor.execute("EXPLAIN " + sql, params)
         return "\n".join([line for (line,) in cursor.fetchall()])
