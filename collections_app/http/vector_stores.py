@@ -45,14 +45,14 @@ class SearchVectorStore(JsonView):
             k=values.get("max_num_results", parameters.number_reader(1, MAX_RESULTS)) or DEFAULT_RESULTS,
             filter=values.get("filters", read_filters) or Filter(),
             alpha=ranking.get("alpha"),
+            min_score=ranking.get("score_threshold", 0.0),
         )
         result = search([access.open_collection_by_id(access.caller(request), sys_id, "read")], search_request)
-        hits = [hit for hit in result.hits if hit.score >= ranking.get("score_threshold", 0)]
         return Response(
             {
                 "object": "vector_store.search_results.page",
                 "search_query": search_request.query,
-                "data": list(map(hit_body, hits)),
+                "data": list(map(hit_body, result.hits)),
                 "has_more": False,
                 "next_page": None,
             }
@@ -83,7 +83,7 @@ def read_queries(name: str, value: Any) -> str:
 
 
 def read_ranking(name: str, value: Any) -> dict[str, float]:
-    """The least score, and the weight of the words. There is one ranker, so its name is not compared."""
+    """The least match, and the weight of the words. There is one ranker, so its name is not compared."""
     options = _object(name, value, ("ranker", "score_threshold", "hybrid_search"))
     ranking = {}
     if options.get("score_threshold") is not None:
