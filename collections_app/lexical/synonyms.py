@@ -12,10 +12,12 @@ from collections_app.models import Collection
 from system.plain_sql import fetch_rows
 
 from .term_statistics import LANGUAGES_SQL
-from .tokens import prepare_words
+from .tokens import COMBINING_MARKS, prepare_words
 
 MAX_SYNONYMS_LENGTH = 20_000
 SEPARATOR = re.compile("[,\uff0c\u3001]")  # also the commas of Chinese and Japanese
+# Neither with accents or vowel signs, nor a Chinese character or a Korean syllable, which are words.
+LONE_LETTER = re.compile(rf"(?<![\w{COMBINING_MARKS}])[^\W\d_\u3400-\U000323af](?![\w{COMBINING_MARKS}])")
 # Compared in each language of the collection, so that "printers" in a query matches "printer".
 MATCHING_LINES_SQL = f"""
     WITH {LANGUAGES_SQL}, query AS MATERIALIZED (
@@ -37,8 +39,6 @@ def check_synonyms(text: str) -> str:
     >>> check_synonyms("printer,  MFP \\n\\n car, vehicle")
     'printer, MFP\\ncar, vehicle'
     """
-    if len(text) > MAX_SYNONYMS_LENGTH:
-        raise ValidationError(f"Enter at most {MAX_SYNONYMS_LENGTH:,} characters.")
     lines = []
     for number, line in enumerate(text.splitlines(), 1):
         terms = [" ".join(term.split()) for term in SEPARATOR.split(line)]
@@ -47,7 +47,10 @@ def check_synonyms(text: str) -> str:
         if len(terms) < 2 or not all(prepare_words(term).strip() for term in terms):
             raise ValidationError(f"Line {number} must have two or more words or phrases, separated by commas.")
         lines.append(", ".join(terms))
-    return "\n".join(lines)
+    stored_text = "\n".join(lines)
+    if len(stored_text) > MAX_SYNONYMS_LENGTH:
+        raise ValidationError(f"Enter at most {MAX_SYNONYMS_LENGTH:,} characters, with a space after each comma.")
+    return stored_text
 
 
 def find_synonyms(query: str, collections: Sequence[Collection]) -> Mapping[str, str]:
@@ -76,5 +79,15 @@ def find_synonyms(query: str, collections: Sequence[Collection]) -> Mapping[str,
     }
     found: dict[str, str] = {}
     for owner, line in fetch_rows(MATCHING_LINES_SQL, parameters):
-        found[owner] = " ".join([found.get(owner, ""), *groups[owner][line]])
+        found[owner] = " ".join([found.get(owner, ""), *map(without_lone_letters, groups[owner][line])])
     return found
+
+
+def without_lone_letters(term: str) -> str:
+    """The words of a phrase are also searched one by one, but a single letter says nothing if there are longer words.
+
+    >>> without_lone_letters("O-ring"), without_lone_letters("C++"), without_lone_letters("Windows 7")
+    (' -ring', 'C++', 'Windows 7')
+    """
+    longer_words = LONE_LETTER.sub(" ", term)
+    return longer_words if prepare_words(longer_words).strip() else term

@@ -21,7 +21,7 @@ MAX_CACHED_CHARACTERS = 50_000
 
 
 # Vowel signs and accents of the basic plane, which are part of a word but not letters in Python.
-_COMBINING_MARKS = "".join([mark for mark in map(chr, range(0x10000)) if unicodedata.category(mark)[0] == "M"])
+COMBINING_MARKS = "".join([mark for mark in map(chr, range(0x10000)) if unicodedata.category(mark)[0] == "M"])
 # Chosen: scripts written without spaces, and Korean, where particles are attached to words.
 _UNSPACED_RUN = re.compile(
     "[\u0e01-\u0e5b\u0e81-\u0edf\u1000-\u109f\u1780-\u17d3\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
@@ -35,7 +35,7 @@ _INVISIBLE_RUN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\ufe00-\ufe0
 _SEPARATING_DOT = re.compile(r"(?<![0-9])\.|\.(?![0-9])")
 _OVERLONG_WORD = re.compile(rf"(\S{{{MAX_WORD_LENGTH}}})\S+")
 # A character with all that can combine with it: marks, later parts of a Korean syllable, half-width voicing.
-_CHARACTER_CLUSTER = re.compile(f".[{_COMBINING_MARKS}\u1160-\u11ff\uff9e\uff9f]*", re.DOTALL)
+_CHARACTER_CLUSTER = re.compile(f".[{COMBINING_MARKS}\u1160-\u11ff\uff9e\uff9f]*", re.DOTALL)
 # ASCII characters never combine with the preceding one, and normalization does not change them.
 _SEGMENT = re.compile(r"[\x00-\x7f]+(?![^\x00-\x7f])|[\x00-\x7f]?[^\x00-\x7f]+")
 

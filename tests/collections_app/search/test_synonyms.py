@@ -3,7 +3,7 @@
 import pytest
 from django.core.exceptions import ValidationError
 
-from collections_app.lexical.synonyms import MAX_SYNONYMS_LENGTH, check_synonyms, find_synonyms
+from collections_app.lexical.synonyms import MAX_SYNONYMS_LENGTH, check_synonyms, find_synonyms, without_lone_letters
 from collections_app.models import Collection
 from tests.collections_app.search.searches import add_document, make_collection, run_search
 
@@ -54,6 +54,21 @@ def test_synonyms_are_compared_by_characters():
     assert scores["synonym"] > scores["letters"] > 0.0 == scores["foreign"]
 
 
+def test_letters_of_a_phrase_are_not_searched():
+    collection = make_collection(synonyms="O-ring, gasket\nC++, compiled language")
+    add_document(collection, "ring", "Rings of rubber are in the drawer.")
+    add_document(collection, "letter", "Building O is behind the gate.")
+    add_document(collection, "code", "Written in C, with comments.")
+    assert keyword_hits("gasket", collection) == ["ring"]
+    assert keyword_hits("compiled language", collection) == ["code"]
+    assert keyword_hits("building O-ring", collection) == ["letter", "ring"], "the letter is in the query"
+
+
+@pytest.mark.parametrize("term", ["किताब की दुकान", "cafe\u0301 e\u0301te\u0301", "水 管", "가 방", "U.S.", "a"])
+def test_words_that_look_like_letters_are_kept(term: str):
+    assert without_lone_letters(term) == term
+
+
 def test_synonyms_of_other_languages():
     collection = make_collection(synonyms="Drucker, принтер, 打印机", text_configuration="")
     add_document(collection, "ru", "Сломались все принтеры, вызовите мастера как можно скорее.")
@@ -74,3 +89,11 @@ def test_synonyms_stay_in_their_collection():
 def test_invalid_synonyms_are_refused(text: str):
     with pytest.raises(ValidationError):
         check_synonyms(text)
+
+
+def test_stored_synonyms_can_be_saved_again():
+    """The length of what is stored is limited, which has a space after each comma."""
+    longest_text = check_synonyms(",".join(["ab"] * 5_000))
+    assert check_synonyms(longest_text) == longest_text
+    with pytest.raises(ValidationError):
+        check_synonyms(",".join(["ab"] * 5_001))
