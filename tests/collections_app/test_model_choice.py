@@ -1,16 +1,18 @@
 """Collections in one language change to its model: when they do, how far they are, and that nothing is lost."""
 
+import io
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.db.models.functions import Now
 
 from accounts import demo as demo_users
 from collections_app import demo_documents, embed, tasks
 from collections_app.documents import deletion
 from collections_app.embed import local_model
-from collections_app.models import ChunkVector, Collection, Version
+from collections_app.models import ChunkVector, Collection, EmbeddingSpace, Version
 from collections_app.vectors import model_choice, reembedding
 from tests.collections_app.http.calls import API_PATH, LOAD_TEXT_PATH, KeyCaller, make_key_caller
 from tests.collections_app.ingest.world import process_queue, store_document
@@ -127,6 +129,17 @@ def test_configured_model_is_kept(collection: Collection, settings: Any, options
     assert models_of(load(collection, "english", 1)) == (DEFAULT, None)
     model_choice.apply_choice(collection.refreshed())
     assert models_of(collection) == (DEFAULT, None)
+
+
+def test_a_language_model_that_changed_is_replaced_by_its_new_version(collection: Collection):
+    load(collection, "english", 1)
+    tasks.fill_new_spaces()
+    EmbeddingSpace.objects.filter(model=ENGLISH).update(probe=[1.0, *[0.0] * 383])
+
+    call_command("collections", "model-changed", stdout=io.StringIO())
+
+    assert collection.refreshed().space.provider == embed.RETIRED_PROVIDER
+    assert models_of(collection)[1] == ENGLISH
 
 
 def test_slow_model_waits_for_loads(collection: Collection, monkeypatch: pytest.MonkeyPatch):

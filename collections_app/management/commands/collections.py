@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from collections_app import embed
 from collections_app.models import Collection, EmbeddingSpace
-from collections_app.vectors import reembedding
+from collections_app.vectors import model_choice, reembedding
 from system.errors import NotFound, ServiceError
 
 
@@ -41,7 +41,6 @@ def reembed_changed_collections() -> list[Collection]:
     with transaction.atomic():
         for space in list(_changed_spaces()):
             embed.retire_space(space)
-    target_space = embed.default_space()
     is_stale = Q(space__provider=embed.RETIRED_PROVIDER, next_space=None) | Q(
         next_space__provider=embed.RETIRED_PROVIDER
     )
@@ -49,7 +48,7 @@ def reembed_changed_collections() -> list[Collection]:
     started_collections = []
     for collection in collections:
         with suppress(NotFound):  # deleted in between
-            reembedding.start_reembedding(collection, target_space)
+            reembedding.start_reembedding(collection, model_choice.target_space(collection))
             started_collections.append(collection)
     return started_collections
 
