@@ -10,13 +10,14 @@ The row of a run is the queue, and only the holder of its lease may change it. T
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import structlog
 from django.db import connection, transaction
-from django.db.models import F, Q
+from django.db.models import F
 from django.db.models.functions import Now
 
 from collections_app.documents import counts
@@ -27,7 +28,7 @@ from collections_app.queue import worker_signals
 from collections_app.search import pipeline
 from system.background import shutdown
 from system.error_details import describe_safely
-from system.errors import Conflict, ServiceError
+from system.errors import Conflict, NotFound, ServiceError
 
 from . import measures
 from .questions import lock_questions, missing_documents
@@ -53,6 +54,8 @@ def start_run(collection: Collection, *, user_id: str | None = None, is_automati
         run = EvaluationRun(collection=collection, created_by=user_id, is_automatic=is_automatic)
         run.settings = ranking_settings(collection)
         run.save()
+        kept_ids = list(collection.evaluation_runs.values_list("pk", flat=True)[:MAX_RUNS])
+        collection.evaluation_runs.exclude(pk__in=kept_ids).delete()
         transaction.on_commit(worker_signals.request_evaluation, robust=True)
     return run
 
@@ -68,8 +71,9 @@ def start_due_runs() -> None:
         if last_run is None or last_run.settings == ranking_settings(collection):
             continue
         is_loading = counts.count_by_collection([collection.pk])[collection.pk].unfinished_count
-        if not is_loading and collection.evaluation_questions.exists():
-            start_run(collection, is_automatic=True)
+        if not is_loading:
+            with suppress(Conflict, NotFound):  # it has no questions, or was deleted in the meantime
+                start_run(collection, is_automatic=True)
 
 
 def running_runs() -> Any:
@@ -114,8 +118,6 @@ def _evaluate_questions(run: EvaluationRun, deadline: float) -> bool:
         # The lease stays, as a pause. Attempts count only without progress.
         columns = {"error": message[:300], "attempt": 1 if len(results) > count_before else run.attempt}
     _store(run, results=results, results_count=len(results), settings=settings, **columns)
-    if columns.get("state"):
-        _delete_old_runs(run.collection)
     return "lease_until" in columns
 
 
@@ -145,8 +147,3 @@ def previous_results(run: EvaluationRun) -> list[Mapping[str, Any]]:
 def _store(run: EvaluationRun, **columns: Any) -> None:
     """Does nothing if the lease has expired and another process has continued the run."""
     EvaluationRun.objects.filter(pk=run.pk, lease_token=run.lease_token).update(**columns)
-
-
-def _delete_old_runs(collection: Collection) -> None:
-    kept_ids = list(collection.evaluation_runs.values_list("pk", flat=True)[:MAX_RUNS])
-    collection.evaluation_runs.filter(~Q(pk__in=kept_ids)).delete()

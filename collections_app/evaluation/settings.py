@@ -20,7 +20,7 @@ def ranking_settings(collection: Collection) -> dict[str, Any]:
     )
     return {
         "embedding_model": str(collection.space),
-        "alpha": collection.alpha,
+        "alpha": collection.own_alpha,
         # A digest, because the text can be long and only has to be compared.
         "synonyms": sha256(collection.synonyms.encode()).hexdigest()[:16] if collection.synonyms else "",
         "load_settings": load_settings["values"],

@@ -93,9 +93,9 @@ class RunSerializer(serializers.Serializer[Any]):
     finished_at = TIME_FIELD(allow_null=True)
     evaluated_questions = serializers.IntegerField(source="results_count", help_text="The number so far.")
     settings = serializers.DictField(
-        help_text="What decides the ranking: `embedding_model`, `alpha`, a digest of the `synonyms`, and in "
-        "`load_settings` chunk size, overlap "
-        "and language with which the searched documents were loaded."
+        help_text="What decides the ranking: `embedding_model`, `alpha` (`null`: the weights of the model), a digest "
+        "of the `synonyms`, and in `load_settings` chunk size, overlap and language with which the searched documents "
+        "were loaded."
     )
     measures = MeasuresSerializer(allow_null=True, help_text="Null until the run is done.")
 

@@ -63,12 +63,12 @@ def test_changes_are_shown_worst_first(as_carl: Client, handbooks: Collection):
         ]
         measures = {"ndcg_at_10": 0.5 + len(EvaluationRun.objects.all()) / 10, "hit_at_1": 0.1, "hit_at_5": 0.2,
                     "hit_at_10": 0.3, "questions": 3, "missing": 0}  # fmt: skip
-        settings = {"alpha": 0.7, "embedding_model": "local", "load_settings": ["1000/200 auto"]}
+        settings = {"alpha": None, "embedding_model": "local", "load_settings": ["1000/200 auto"]}
         handbooks.evaluation_runs.create(state="done", results=results, measures=measures, settings=settings)
     page = as_carl.get(path(handbooks)).content.decode()
     assert page.index("fallen") < page.index("risen") < page.index("steady")
     assert "not found, before 2" in page and "rank 3, before 5" in page and "+0.100" in page
-    assert "passages 1000/200 auto" in page and "keyword weight 0.7" in page
+    assert "passages 1000/200 auto" in page and "keyword weight of the model" in page
 
 
 def test_result_of_a_search_is_kept_as_a_question(as_carl: Client, as_rita: Client, handbooks: Collection):
