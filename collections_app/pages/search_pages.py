@@ -14,6 +14,7 @@ from collections_app.http.parameters import MAX_COLLECTIONS, MAX_K, SEARCH_MODES
 from collections_app.models import Collection
 from collections_app.pages import presenters
 from collections_app.pages.views import CollectionPage
+from collections_app.search.arrangement import Arrangement
 from collections_app.search.known_metadata import known_fields
 from collections_app.search.pipeline import SearchRequest, SearchResult, search
 from system.encoded_query import METADATA, Condition, QueryError, parse
@@ -98,6 +99,7 @@ class SearchInput:
         self.filter = submitted_filter(query_params)
         mode = query_params.get("mode", "")
         self.mode = mode if mode in SEARCH_MODES else "hybrid"
+        self.group_by = "document" if query_params.get("group_by") == "document" else ""
         k = query_params.get("k", "")
         self.k = min(max(int(k), 1), MAX_K) if k.isascii() and k.isdigit() and len(k) < 5 else DEFAULT_RESULT_COUNT
         self.problem = "" if self.query or not self.is_submitted else "Enter a search query."
@@ -107,7 +109,8 @@ class SearchInput:
         """The URL of this search, in which the rows of the filter have become its text."""
         query = QueryDict(mutable=True)
         query.setlist("in", self.query_params.getlist("in"))
-        query.update({"query": self.query, "filter": self.filter, "mode": self.mode, "k": str(self.k)} | changes)
+        options = {"filter": self.filter, "mode": self.mode, "group_by": self.group_by, "k": str(self.k)}
+        query.update({"query": self.query, **options, **changes})
         return f"?{query.urlencode()}"
 
     @property
@@ -136,6 +139,8 @@ class SearchInput:
                 k=self.k,
                 filter=parameters.read_filter(RequestParameters({"filter": [self.filter]}), "filter"),
                 mode=self.mode,
+                # Two files can have the same text, which is then also the same result.
+                arrangement=Arrangement(by_document=bool(self.group_by), collapses_copies=bool(self.group_by)),
             )
             return search(collections, request)
         except ServiceError as error:

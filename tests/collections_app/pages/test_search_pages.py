@@ -83,6 +83,26 @@ class TestWeakResults:
         assert "Show 3 weaker results" in page and "below 25% of the best one" in page
 
 
+class TestOneResultPerDocument:
+    @pytest.mark.parametrize("path", ["", SEARCH_PATH])
+    def test_passages_and_copies_are_left_out(self, as_carl: Client, path: str):
+        collection = library.make_library_collection()
+        text = "# Toner\n\nThe toner is red.\n\n# Paper\n\n" + "The paper and the toner are in the drawer. " * 40
+        for name in ("a.md", "copy of a.md"):
+            library.add_document(collection, text, filename=name, doc_id=name)
+        library.add_document(collection, "Toner again.", filename="b.txt", format="text")
+        url, parameters = path or collection_page_path(collection), {"query": "toner", "k": "2"}
+        assert "copy of a.md" in page_html(as_carl.get(url, {**parameters, "k": "9"}))
+        page = page_html(as_carl.get(url, {**parameters, "group_by": "document"}))
+        assert page.count('<li id="hit-') == 2 and page.count("b.txt</a></strong>") == 1
+        assert 'name="group_by" value="document" checked' in page and "&amp;group_by=document&amp;k=4" in page
+
+    def test_option_stays_when_filter_rows_become_text(self, as_carl: Client):
+        parameters = {"query": "toner", "group_by": "document", "key": "type", "operator": "=", "value": "a"}
+        response = as_carl.get(collection_page_path(library.make_library_collection()), parameters)
+        assert "group_by=document" in response["Location"]
+
+
 class TestSeveralCollections:
     @pytest.fixture
     def collections(self) -> list[Collection]:
