@@ -3,7 +3,6 @@
 The embeddings of tokens are not in the graph: they are rows of a matrix, of which a process reads only those it uses.
 """
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -22,19 +21,6 @@ MAX_WEIGHT = 63
 MAX_TOKEN_VALUE = 127
 
 Tensors = dict[str, Any]
-
-
-def read_tensors(path: Path) -> Tensors:
-    """Reads the tensors of a safetensors file: the length of a JSON header, the header with their places, the data."""
-    content = path.read_bytes()
-    start = 8 + int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:start])
-    return {
-        name: numpy.frombuffer(content[slice(*[start + offset for offset in row["data_offsets"]])], dtype="<f4")
-        .reshape(row["shape"])
-        for name, row in header.items()
-        if name.startswith(("embeddings.", "encoder.")) and row["dtype"] == "F32"
-    }  # fmt: skip
 
 
 def quantize(matrix: Any, max_value: int, axis: int) -> tuple[Any, Any]:
@@ -107,7 +93,10 @@ class EncoderGraph:
 
 
 def _convert(folder: Path, target: Path) -> None:
-    tensors = read_tensors(folder / WEIGHTS_NAME)
+    # Imported late, because only conversion needs it.
+    from safetensors.numpy import load_file  # noqa: PLC0415
+
+    tensors = load_file(folder / WEIGHTS_NAME)
     EncoderGraph(tensors).write(target)
     rows, factors = quantize(tensors["embeddings.word_embeddings.weight"], MAX_TOKEN_VALUE, axis=1)
     # All tokens are of the first of two types: the other is for pairs of texts.
