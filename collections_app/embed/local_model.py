@@ -31,8 +31,8 @@ class LocalModel:
     """A row of `LOCAL_MODELS`. The prefixes are for models that distinguish documents from queries.
 
     Without a setting, collections with texts in `language` use the model. An `is_slow` model embeds fewer texts at a
-    time, in the background. `match_cosines` are the cosines of a question and a passage that mean nothing (0) and an
-    answer (1); see `match`.
+    time, in the background. `match_cosines` are the cosines of a question and a passage that mean nothing and an
+    answer; see `search.match`.
     """
 
     name: str
@@ -43,15 +43,6 @@ class LocalModel:
     language: str = ""
     is_slow: bool = False
     match_cosines: tuple[float, float] = (0.0, 1.0)
-
-    def match(self, cosine: float) -> float:
-        """How well a passage answers a question, from 0 to 1, comparable between models. Nonsense is below .3.
-
-        >>> LocalModel(name="m", dimensions=1, load=dict, match_cosines=(0.25, 0.75)).match(0.5)
-        0.5
-        """
-        low, high = self.match_cosines
-        return min(1.0, max(0.0, (cosine - low) / (high - low)))
 
 
 def load_wordllama() -> Encoder:

@@ -16,7 +16,7 @@ from system import process_cache
 from . import local_model
 from .circuit_breaker import CircuitBreaker
 from .errors import EmbeddingMisconfigured, EmbeddingRefused, EmbeddingUnavailable
-from .local_model import LocalProvider
+from .local_model import LocalModel, LocalProvider
 from .openai_compatible import OpenAIProvider, ProviderLimits, ProviderPool, read_dimensions
 from .vector_checks import Vectors, cosine
 
@@ -50,7 +50,7 @@ class _ProcessState:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.pool: ProviderPool | None = None
-        self.breakers: dict[int, CircuitBreaker] = {}
+        self.breakers: dict[int | str, CircuitBreaker] = {}
         self.trusted_until: dict[int, float] = {}
         self.dimensions: dict[str, tuple[int, float]] = {}
 
@@ -107,8 +107,12 @@ def local_space(model: str) -> EmbeddingSpace:
     )[0]
 
 
+def find_local_model(space: EmbeddingSpace) -> LocalModel | None:
+    return local_model.LOCAL_MODELS.get(space.model) if space.provider == LocalProvider.provider else None
+
+
 def is_slow(space: EmbeddingSpace) -> bool:
-    model = local_model.LOCAL_MODELS.get(space.model) if space.provider == LocalProvider.provider else None
+    model = find_local_model(space)
     return model is not None and model.is_slow
 
 
@@ -121,9 +125,12 @@ def _configured_model() -> tuple[str, str, int | None]:
     return OpenAIProvider.provider, options["model"], options["dimensions"]
 
 
-def circuit_breaker(space_id: int) -> CircuitBreaker:
-    """Return the breaker of a space. Each has its own, because a provider may refuse one model and serve another."""
-    return _state.breakers.setdefault(space_id, CircuitBreaker())
+def shared_breaker(key: int | str) -> CircuitBreaker:
+    """Return the breaker of a space (by its id) or of another provider (by a name) in this process.
+
+    Each space has its own, because a provider may refuse one model and serve another.
+    """
+    return _state.breakers.setdefault(key, CircuitBreaker())
 
 
 def is_model_changed(space: EmbeddingSpace) -> bool:
@@ -150,7 +157,7 @@ class Embedder:
 
     def __init__(self, space: EmbeddingSpace) -> None:
         self._space = space
-        self._breaker = circuit_breaker(space.pk)
+        self._breaker = shared_breaker(space.pk)
 
     def embed_documents(self, texts: Sequence[str], *, timeout_s: float | None = None) -> Vectors:
         """Return a vector of length 1 for each text, in order. After a failure the provider is not called until the
@@ -209,8 +216,8 @@ class Embedder:
 
 
 def _provider(space: EmbeddingSpace) -> Provider:
-    if space.provider == LocalProvider.provider and space.model in local_model.LOCAL_MODELS:
-        return LocalProvider(local_model.LOCAL_MODELS[space.model])
+    if model := find_local_model(space):
+        return LocalProvider(model)
     has_provider = settings.EMBEDDING["base_url"] or settings.EMBEDDING["api_key"]
     if space.provider == OpenAIProvider.provider and has_provider:
         return OpenAIProvider(space, _provider_pool)

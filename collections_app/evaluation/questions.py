@@ -68,7 +68,6 @@ def missing_documents(collection: Collection, questions: Sequence[EvaluationQues
 def lock_questions(collection: Collection) -> Iterator[None]:
     """Lets one transaction change the questions and start runs of a collection, and none after its deletion."""
     with transaction.atomic():
-        collections = Collection.objects.select_for_update(no_key=True).order_by().only("pk")
-        if collections.filter(pk=collection.pk, deleted_at=None).first() is None:
+        if Collection.lock(collection.pk) is None:
             raise NotFound("The collection does not exist.")
         yield

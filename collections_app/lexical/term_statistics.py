@@ -8,6 +8,7 @@ is the score.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from collections_app.chunk.splitter import indexed_text
@@ -140,7 +141,7 @@ class QueryWord:
     is_asked: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class QueryTerms:
     """The words of a query in one collection, the rarest first; `chunk_count` is the size of the collection."""
 
@@ -148,11 +149,11 @@ class QueryTerms:
     words: tuple[QueryWord, ...] = ()
     english_share: float = 0.0
 
-    @property
+    @cached_property
     def known_words(self) -> tuple[QueryWord, ...]:
         return tuple([word for word in self.words if word.chunk_count > 0][:MAX_KNOWN_WORDS])
 
-    @property
+    @cached_property
     def asked_weight(self) -> float:
         """The keyword score of a passage that has each word of the query once, in the language where it is lowest."""
         weights: dict[str, float] = {}

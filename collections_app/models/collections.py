@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from typing import Any
+from typing import Any, Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
@@ -230,6 +230,13 @@ class Collection(Record):
     def load_settings(self) -> str:
         """The settings that apply to documents when they are loaded, as text."""
         return f"{self.chunk_size}/{self.chunk_overlap} {self.text_configuration or 'auto'}"
+
+    @classmethod
+    def lock(cls, sys_id: str) -> Self | None:
+        """Reads and locks a collection, or returns None if it is deleted. New documents do not wait for the lock."""
+        # Unordered; otherwise PostgreSQL would also lock the tables that it orders by.
+        locked = cls.objects.select_for_update(no_key=True).order_by()
+        return locked.filter(pk=sys_id, deleted_at=None).first()
 
     def mark_deleted(self) -> None:
         self.deleted_at = timezone.now()

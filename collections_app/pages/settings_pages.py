@@ -34,10 +34,6 @@ TEXT_CONFIGURATIONS = (
     "turkish yiddish"
 )
 LANGUAGE_HELP = "Language for keyword search in new and reprocessed documents. “Simple” compares words as written."
-MODEL_HELP = (
-    "If chosen automatically, collections in English and in Russian get a model for that language. "
-    "After a change, the passages are re-embedded in the background."
-)
 NAME_TAKEN = "A collection with this name already exists."
 
 
@@ -59,6 +55,14 @@ class AccessForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
+    embedding_model_choice = forms.ChoiceField(
+        label="Embedding model",
+        help_text="If chosen automatically, collections in English and in Russian get a model for that language. "
+        "After a change, the passages are re-embedded in the background.",
+        required=False,
+        choices=[("", "Choose automatically"), *((name, name) for name in embed.LOCAL_MODELS)],
+    )
+
     class Meta:
         model = Collection
         fields = (
@@ -80,13 +84,6 @@ class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
         configurations = dict.fromkeys((*TEXT_CONFIGURATIONS.split(), self.instance.text_configuration))
         choices = [("", "Detect automatically"), *((name, name) for name in configurations if name)]
         self.fields["text_configuration"].widget = forms.Select(choices=choices)
-        models = [(name, name) for name in embed.LOCAL_MODELS]
-        self.fields["embedding_model_choice"] = forms.ChoiceField(
-            label="Embedding model",
-            help_text=MODEL_HELP,
-            required=False,
-            choices=[("", "Choose automatically"), *models],
-        )
         if not embed.chooses_models():
             del self.fields["embedding_model_choice"]
 
@@ -120,7 +117,7 @@ class CollectionFormPage(CollectionPage):
         collection = access.open_collection_by_id(self.user(), sys_id, "manage")
         try:
             with transaction.atomic():
-                locked = Collection.objects.select_for_update().filter(pk=sys_id, deleted_at__isnull=True).first()
+                locked = Collection.lock(sys_id)
                 if locked is None:
                     raise NotFound("The collection does not exist.")
                 version = locked.sys_version
@@ -159,7 +156,8 @@ class SettingsPage(CollectionFormPage):
     tab, form_class = "settings", SettingsForm
 
     def tab_context(self, collection: Collection, tab: str) -> dict[str, Any]:
-        may_reembed = collection.next_space is not None or not model_choice.has_target_space(collection)
+        is_current = model_choice.is_target_space(collection.space, collection)
+        may_reembed = collection.next_space is not None or not is_current
         return super().tab_context(collection, tab) | {"may_reembed": may_reembed}
 
 

@@ -16,23 +16,16 @@ def match_score(
     space: EmbeddingSpace, terms: QueryTerms, *, vector_score: float | None, text_score: float | None
 ) -> float:
     """Without one of the two scores, the other one decides."""
-    meaning = None if vector_score is None else _meaning(space, vector_score)
-    words = None if text_score is None else min(1.0, text_score / terms.asked_weight) if terms.asked_weight else 0.0
-    if meaning is None or words is None:
-        return (words or 0.0) if meaning is None else meaning
-    weight = 0.5 * _trust(space, terms)
-    return weight * meaning + (1 - weight) * words
-
-
-def _meaning(space: EmbeddingSpace, cosine: float) -> float:
-    model = embed.LOCAL_MODELS.get(space.model) if space.provider == "local" else None
-    if model is not None:
-        return model.match(cosine)
-    low, high = PROVIDER_COSINES
-    return min(1.0, max(0.0, (cosine - low) / (high - low)))
-
-
-def _trust(space: EmbeddingSpace, terms: QueryTerms) -> float:
-    """The general local model tells related texts from unrelated ones only in English."""
-    model = embed.LOCAL_MODELS.get(space.model) if space.provider == "local" else None
-    return terms.english_share if model is not None and not model.language else 1.0
+    words = 0.0
+    if text_score is not None and terms.asked_weight:
+        words = min(1.0, text_score / terms.asked_weight)
+    if vector_score is None:
+        return words
+    model = embed.find_local_model(space)
+    low, high = model.match_cosines if model else PROVIDER_COSINES
+    meaning = min(1.0, max(0.0, (vector_score - low) / (high - low)))
+    if text_score is None:
+        return meaning
+    # The general local model tells related texts from unrelated ones only in English.
+    trust = terms.english_share if model and not model.language else 1.0
+    return 0.5 * trust * meaning + (1 - 0.5 * trust) * words

@@ -105,27 +105,26 @@ class Hit:
 def read_passages(spans: Sequence[Span], query_terms: Mapping[str, QueryTerms]) -> list[Hit]:
     """Returns the results with their texts and highlights."""
     rows = _fetch_hits([span.chunk.chunk_id for span in spans])
-    found = [(span, rows[span.chunk.chunk_id]) for span in spans]
-    best_rows = [(span.chunk, row) for (span, _), row in zip(found, _join_texts(found), strict=True)]
-    highlights = find_highlights([_highlight_request(row, query_terms[row.collection_id]) for _, row in best_rows])
-    return [_complete_hit(chunk, row, offsets) for (chunk, row), offsets in zip(best_rows, highlights, strict=True)]
+    hits = [rows[span.chunk.chunk_id] for span in spans]
+    _join_texts(spans, hits)
+    highlights = find_highlights([_highlight_request(hit, query_terms[hit.collection_id]) for hit in hits])
+    found = zip(spans, hits, highlights, strict=True)
+    return [_complete_hit(span.chunk, hit, offsets) for span, hit, offsets in found]
 
 
-def _join_texts(found: Sequence[tuple[Span, Hit]]) -> list[Hit]:
-    """Replaces the text of hits that show more than one chunk."""
-    hits = [hit for _, hit in found]
-    numbers = [number for number, (span, _) in enumerate(found) if span.first < span.last]
-    if numbers:
-        spans = [found[number][0] for number in numbers]
-        columns = [[getattr(span, name) for span in spans] for name in ("version_id", "first", "last")]
-        names = ("page_content", "char_start", "char_end", "page", "page_end", "page_label", "page_label_end", "is_ocr")
-        numbers_by_version: dict[int, list[int]] = defaultdict(list)
-        for number, row in zip(numbers, fetch_rows(JOINED_SQL, columns), strict=True):
-            hits[number] = replace(hits[number], **dict(zip(names, row, strict=True)))
-            numbers_by_version[found[number][0].version_id].append(number)
-        for version_id, version_numbers in numbers_by_version.items():
-            _add_text(version_id, hits, version_numbers)
-    return hits
+def _join_texts(spans: Sequence[Span], hits: list[Hit]) -> None:
+    """Replaces the hits that show more than one chunk."""
+    numbers = [number for number, span in enumerate(spans) if span.first < span.last]
+    if not numbers:
+        return
+    columns = [[getattr(spans[number], name) for number in numbers] for name in ("version_id", "first", "last")]
+    names = ("page_content", "char_start", "char_end", "page", "page_end", "page_label", "page_label_end", "is_ocr")
+    numbers_by_version: dict[int, list[int]] = defaultdict(list)
+    for number, row in zip(numbers, fetch_rows(JOINED_SQL, columns), strict=True):
+        hits[number] = replace(hits[number], **dict(zip(names, row, strict=True)))
+        numbers_by_version[spans[number].version_id].append(number)
+    for version_id, version_numbers in numbers_by_version.items():
+        _add_text(version_id, hits, version_numbers)
 
 
 def _add_text(version_id: int, hits: list[Hit], numbers: Sequence[int]) -> None:
@@ -174,22 +173,19 @@ def _highlight_request(row: Hit, query_terms: QueryTerms) -> HighlightRequest:
 
 
 def _complete_hit(chunk: Candidate, row: Hit, offsets: list[list[int]]) -> Hit:
+    scores = {
+        "vector": chunk.vector_score,
+        "text": chunk.text_score,
+        "characters": chunk.character_score,
+        "match": chunk.match,
+    }
     return replace(
         row,
         metadata=json.loads(row.metadata),
         score=round(chunk.score, SCORE_DIGITS),
-        scores={
-            "vector": _round_score(chunk.vector_score),
-            "text": _round_score(chunk.text_score),
-            "characters": _round_score(chunk.character_score),
-            "match": _round_score(chunk.match),
-        },
+        scores={name: None if score is None else round(score, SCORE_DIGITS) for name, score in scores.items()},
         highlights=offsets,
     )
-
-
-def _round_score(score: float | None) -> float | None:
-    return None if score is None else round(score, SCORE_DIGITS)
 
 
 def find_highlights(passages: Sequence[HighlightRequest]) -> list[list[list[int]]]:

@@ -5,14 +5,13 @@ Called outside of the search's transaction, because a provider may take seconds.
 
 import json
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 
 import structlog
 from django.conf import settings
 
-from collections_app.embed import CircuitBreaker, EmbeddingUnavailable
+from collections_app.embed import EmbeddingUnavailable, shared_breaker
 from system import outbound
 from system.outbound import OutboundError, Policy
 
@@ -24,16 +23,6 @@ logger = structlog.get_logger(__name__)
 MIN_RERANKED = 50
 TIMEOUT_S = 5.0
 
-_breaker = CircuitBreaker()
-
-
-def _reset() -> None:
-    global _breaker
-    _breaker = CircuitBreaker()
-
-
-os.register_at_fork(after_in_child=_reset)
-
 
 def is_configured() -> bool:
     return bool(settings.RERANKING["url"])
@@ -43,17 +32,17 @@ def rerank(query: str, hits: Sequence[Hit]) -> list[Hit] | None:
     """Returns the hits in the order of the provider, or None if it is unavailable."""
     if not hits:
         return []
+    breaker = shared_breaker("reranking")
     try:
-        _breaker.check_search_allowed()
+        breaker.check_search_allowed()
+        relevance = _request_relevance(query, [hit.page_content for hit in hits])
     except EmbeddingUnavailable:
         return None
-    try:
-        relevance = _request_relevance(query, [hit.page_content for hit in hits])
     except (OutboundError, LookupError, TypeError, ValueError) as error:
-        _breaker.record_search_failure()
+        breaker.record_search_failure()
         logger.warning("reranking_failed", kind=type(error).__name__, code=getattr(error, "code", None))
         return None
-    _breaker.record_search_success()
+    breaker.record_search_success()
     scored = [
         replace(hit, scores=hit.scores | {"rerank": round(score, SCORE_DIGITS)})
         for hit, score in zip(hits, relevance, strict=True)

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Weights:
+class Weights(NamedTuple):
     """The weights of a collection's scores, which add up to 1."""
 
     words: float
@@ -33,17 +33,18 @@ class Weights:
         """
         if words and characters and vectors:
             return self
-        weights = [self.words, self.characters, self.vectors]
+        of_words, of_characters, of_vectors = self
         if not characters:
-            weights = [weights[0] + weights[1], 0.0, weights[2]]
-        if not words:
+            of_words, of_characters = of_words + of_characters, 0.0
+        if not words and vectors:
             # Chosen: if no word matches, a few shared characters are weak evidence, so vectors count more.
-            weights = [0.0, weights[1], weights[2] + weights[0]] if vectors else [0.0, sum(weights[:2]), 0.0]
+            of_words, of_vectors = 0.0, of_vectors + of_words
+        elif not words:
+            of_words, of_characters = 0.0, of_characters + of_words
         if not vectors:
-            weights = [weights[0], weights[1], 0.0]
-        total = sum(weights) or 1.0
-        words_weight, characters_weight, vectors_weight = [round(weight / total, 6) for weight in weights]
-        return Weights(words=words_weight, characters=characters_weight, vectors=vectors_weight)
+            of_vectors = 0.0
+        total = of_words + of_characters + of_vectors or 1.0
+        return Weights(*[round(weight / total, 6) for weight in (of_words, of_characters, of_vectors)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +59,8 @@ class ModelWeights:
         >>> MODEL_WEIGHTS["wordllama-l2-supercat"].mixed(0.5)
         Weights(words=0.45, characters=0.3, vectors=0.25)
         """
-        shares = ((english_share, self.english), (1 - english_share, self.other))
-        return Weights(
-            words=round(sum([share * weights.words for share, weights in shares]), 6),
-            characters=round(sum([share * weights.characters for share, weights in shares]), 6),
-            vectors=round(sum([share * weights.vectors for share, weights in shares]), 6),
-        )
+        pairs = zip(self.english, self.other, strict=True)
+        return Weights(*[round(english_share * english + (1 - english_share) * other, 6) for english, other in pairs])
 
 
 # Chosen by measurement, see docs/explanation/search.md. Characters make up for inflected and compound words, which

@@ -30,11 +30,11 @@ def target_space(collection: Collection) -> EmbeddingSpace:
     return embed.local_space(_best_model(collection))
 
 
-def has_target_space(collection: Collection) -> bool:
-    """Whether the collection has that space, as far as this is known without a request to the provider."""
+def is_target_space(space: EmbeddingSpace, collection: Collection) -> bool:
+    """Whether this is that space, as far as this is known without a request to the provider."""
     if not embed.chooses_models():
-        return embed.is_default(collection.space)
-    return collection.space.model == _best_model(collection) and collection.space.provider == "local"
+        return embed.is_default(space)
+    return (space.provider, space.model) == ("local", _best_model(collection))
 
 
 def review_model(collection_id: str) -> None:
@@ -49,29 +49,22 @@ def apply_choice(collection: Collection) -> None:
     Without a setting, a collection whose model is not chosen by language, such as a provider's, keeps it.
     """
     space = collection.next_space or collection.space
-    choices = {collection.embedding_model_choice, embed.get_local_model(None).name, *_models_by_language().values()}
-    is_chosen = space.provider == "local" and space.model in choices
-    if not embed.chooses_models() or not (is_chosen or collection.embedding_model_choice):
-        return
-    model = _best_model(collection)
-    if (space.provider, space.model) != ("local", model):
-        reembedding.start_reembedding(collection, embed.local_space(model))
-
-
-def _models_by_language() -> dict[str, str]:
-    return {model.language: model.name for model in embed.LOCAL_MODELS.values() if model.language}
+    model = embed.find_local_model(space)
+    is_chosen = model is not None and (model.language or model == embed.get_local_model(None))
+    may_change = embed.chooses_models() and (is_chosen or collection.embedding_model_choice)
+    if may_change and not is_target_space(space, collection):
+        reembedding.start_reembedding(collection, target_space(collection))
 
 
 def _best_model(collection: Collection) -> str:
     if collection.embedding_model_choice in embed.LOCAL_MODELS:
         return collection.embedding_model_choice
-    models = _models_by_language()
-    current_space = None if collection.is_new else collection.next_space or collection.space
-    parameters = {"collection": collection.pk, "languages": list(models)}
-    counts = {} if collection.is_new else dict(fetch_rows(CHUNK_COUNTS_SQL, parameters))
-    for language, name in models.items():
-        is_current = current_space is not None and current_space.model == name
-        min_share = MIN_KEPT_SHARE if is_current else MIN_LANGUAGE_SHARE
-        if counts.get(language, 0) >= min_share * counts.get("", 0) > 0:
-            return name
+    if not collection.is_new:
+        current_model = (collection.next_space or collection.space).model
+        models = {model.language: model.name for model in embed.LOCAL_MODELS.values() if model.language}
+        counts = dict(fetch_rows(CHUNK_COUNTS_SQL, {"collection": collection.pk, "languages": list(models)}))
+        for language, name in models.items():
+            min_share = MIN_KEPT_SHARE if name == current_model else MIN_LANGUAGE_SHARE
+            if counts.get(language, 0) >= min_share * counts.get("", 0) > 0:
+                return name
     return embed.get_local_model(None).name

@@ -59,7 +59,7 @@ REMOVE_VECTORS_SQL = """
 def start_reembedding(collection: Collection, space: EmbeddingSpace) -> None:
     """Start to move the collection to `space`. If it is already in that space, cancel any move to another."""
     with transaction.atomic():
-        locked_collection = _lock_collection(collection.pk)
+        locked_collection = Collection.lock(collection.pk)
         if locked_collection is None:
             raise NotFound
         target_id = None if space.pk == locked_collection.space_id else space.pk
@@ -189,7 +189,7 @@ def _is_busy(collection_id: str) -> bool:
 def _switch_space(collection_id: str, space: EmbeddingSpace, complete_ids: set[int]) -> None:
     """Switch searches to the space, unless a document that became ready in the meantime has no vectors in it."""
     with transaction.atomic():
-        collection = _lock_collection(collection_id)
+        collection = Collection.lock(collection_id)
         if collection is None or collection.next_space_id != space.pk:
             return
         if chunk_vectors.chunks_to_embed(sorted(_searched_ids(collection_id) - complete_ids), space.pk, limit=1):
@@ -222,7 +222,7 @@ def _remove_old_vectors(collection_id: str, deadline: float) -> None:
                 if time.monotonic() > deadline:
                     return
         with transaction.atomic():
-            locked_collection = _lock_collection(collection_id)
+            locked_collection = Collection.lock(collection_id)
             if locked_collection is not None and _used_space_ids(locked_collection) == used_space_ids:
                 Collection.objects.filter(pk=collection_id).update(has_old_vectors=False, reembed_error="")
 
@@ -251,13 +251,6 @@ def _read_target_space(collection_id: str) -> EmbeddingSpace | None:
 
 def _used_space_ids(collection: Collection) -> set[int]:
     return {space_id for space_id in (collection.space_id, collection.next_space_id) if space_id is not None}
-
-
-def _lock_collection(collection_id: str) -> Collection | None:
-    # Unordered; otherwise PostgreSQL would also lock the tables that it orders by.
-    return (
-        Collection.objects.select_for_update(no_key=True).order_by().filter(pk=collection_id, deleted_at=None).first()
-    )
 
 
 def _version_ids(collection_id: str, condition: Q) -> list[int]:

@@ -86,7 +86,7 @@ class CollectionDetail(base.ManagementView):
         try:
             # The lock prevents the loss of concurrent changes to other settings.
             with transaction.atomic():
-                collection = Collection.objects.select_for_update().filter(pk=sys_id, deleted_at__isnull=True).first()
+                collection = Collection.lock(sys_id)
                 if collection is None:
                     raise NotFound("The collection does not exist.")
                 base.refuse_stale_etag(request, base.compute_etag(collection.sys_version))

@@ -7,7 +7,7 @@ import pytest
 
 from accounts.models import User
 from collections_app import embed
-from collections_app.embed.spaces import circuit_breaker
+from collections_app.embed.spaces import shared_breaker
 from collections_app.ingest import worker
 from collections_app.models import Collection, Version
 from tests.collections_app.builders import make_collection
@@ -80,7 +80,7 @@ def test_provider_is_paused_and_other_documents_show_the_reason(
 ):
     embedding_server.serve(embedding_server.changed_response(drop_vectors))
     load_text(remote_collection)
-    assert 4 < circuit_breaker(remote_collection.space_id).pause_left_s <= 5
+    assert 4 < shared_breaker(remote_collection.space_id).pause_left_s <= 5
     request_count = len(embedding_server.requests)
     other_version = load_text(remote_collection, b"Another text.")
 

@@ -7,6 +7,9 @@ import pytest
 
 from collections_app.embed.local_model import LOCAL_MODELS, LocalProvider
 from collections_app.embed.vector_checks import cosine
+from collections_app.lexical.term_statistics import QueryTerms
+from collections_app.models import EmbeddingSpace
+from collections_app.search.match import match_score
 from tests.collections_app.embed.test_local import UNUSUAL_TEXTS
 
 QUESTIONS = {
@@ -43,9 +46,11 @@ def test_order_and_batch_do_not_change_vectors(provider: LocalProvider):
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_answer_matches_and_other_text_does_not(name: str):
     question, answer, other_text = QUESTIONS[name]
-    model, provider = LOCAL_MODELS[name], LocalProvider(LOCAL_MODELS[name])
+    provider = LocalProvider(LOCAL_MODELS[name])
     query = provider.embed_query(question)
-    matches = [model.match(cosine(query, vector)) for vector in provider.embed_documents([answer, other_text])]
+    cosines = [cosine(query, vector) for vector in provider.embed_documents([answer, other_text])]
+    space, terms = EmbeddingSpace(provider="local", model=name), QueryTerms(chunk_count=0)
+    matches = [match_score(space, terms, vector_score=score, text_score=None) for score in cosines]
 
     assert matches[0] > 0.3 > matches[1]
 

@@ -15,7 +15,7 @@ SOURCE_PATHS = sorted(path for path in (ROOT / "collections_app").rglob("*.py") 
 # The modules that may name a model, a URL or a key; all others reach a provider through a space.
 EMBED_FOLDER = ROOT / "collections_app" / "embed"
 PUBLIC_FUNCTIONS = {
-    "CircuitBreaker",
+    "shared_breaker",
     "default_space",
     "is_slow",
     "reset_providers",

@@ -10,7 +10,6 @@ import pytest
 from django.test import override_settings
 
 from collections_app.models import Collection
-from collections_app.search import reranking
 from tests.collections_app.http.calls import SEARCH_PATH, KeyCaller, error_of
 from tests.collections_app.library import add_document, make_library_collection
 from tests.collections_app.search.searches import run_search
@@ -59,7 +58,6 @@ def provider() -> Iterator[Provider]:
     thread = threading.Thread(target=provider.server.serve_forever)
     thread.start()
     url = f"http://127.0.0.1:{provider.server.server_port}/v1/rerank"
-    reranking._reset()
     with override_settings(RERANKING={"url": url, "model": "judge", "api_key": "k", "ca_bundle": None}):
         yield provider
     provider.server.shutdown()

@@ -10,7 +10,7 @@ from django.db import connection
 
 from collections_app import embed, extract
 from collections_app.documents import deletion
-from collections_app.embed.spaces import circuit_breaker
+from collections_app.embed.spaces import shared_breaker
 from collections_app.extract import child_process
 from collections_app.ingest import steps, worker
 from collections_app.models import Chunk, Collection, Document, EmbeddingSpace, ExtractedText, Version
@@ -301,10 +301,10 @@ class TestProvider:
         Collection.objects.update(space=retired_space)
         collection.refresh_from_db()
         document_loader("One.")
-        pause_left_s = circuit_breaker(retired_space.pk).pause_left_s
+        pause_left_s = shared_breaker(retired_space.pk).pause_left_s
         assert 4 < pause_left_s <= 5
         document_loader("Two.")
-        assert circuit_breaker(retired_space.pk).pause_left_s < pause_left_s  # the same pause as for the first document
+        assert shared_breaker(retired_space.pk).pause_left_s < pause_left_s  # the same pause as for the first document
         pauses_s = fetch_rows("SELECT extract(epoch FROM next_at - clock_timestamp())::float FROM document_version")
         assert all(3 < pause_s < 7 for (pause_s,) in pauses_s)
 
