@@ -36,13 +36,12 @@ METADATA_HELP = (
 )
 FREE_FORM_OBJECT: Object = {"type": "object", "additionalProperties": True}
 
-SEARCH_MODE_HEADER = response_header(
-    "X-Search-Mode",
-    {"const": "text"},
-    "`text` if the search used keywords only, because the embedding provider was unavailable.",
-)
 SEARCH_HEADERS = [
-    SEARCH_MODE_HEADER,
+    response_header(
+        "X-Search-Mode",
+        {"const": "text"},
+        "`text` if the search used keywords only, because the embedding provider was unavailable.",
+    ),
     response_header(
         "X-Rerank",
         {"const": "unavailable"},
@@ -62,6 +61,9 @@ count_field = partial(drf.IntegerField, min_value=0)
 def schema_field(schema: Object, **options: Any) -> Any:
     """Creates a field with this schema, for types that DRF does not have."""
     return extend_schema_field(schema)(type("Field", (drf.Field,), {}))(**options)
+
+
+weight_field = partial(schema_field, {"type": "number", "minimum": 0, "maximum": 1}, required=False)
 
 
 class Parameters(drf.Serializer[Any]):
@@ -124,7 +126,7 @@ class LoadParameters(Parameters):
     on_duplicate = drf.ChoiceField(
         choices=list(ON_DUPLICATE_CHOICES.items()),
         default="skip",
-        help_text="What to do if the document already exists.",
+        help_text="What to do if the document exists.",
     )
     wait = drf.BooleanField(
         default=True, help_text="If `false`, respond with 202 and process the document in the background."
@@ -159,15 +161,11 @@ class SearchParameters(Parameters):
     k = drf.IntegerField(min_value=1, max_value=MAX_K, default=DEFAULT_K, help_text="The maximum number of passages.")
     metadata = drf.CharField(required=False, allow_blank=True, help_text=FILTER_HELP)
     mode = drf.ChoiceField(choices=list(SEARCH_MODES.items()), default="hybrid", help_text="The retrieval method.")
-    alpha = schema_field(
-        {"type": "number", "minimum": 0, "maximum": 1},
-        required=False,
-        help_text="The keyword weight in a hybrid search. Defaults to that of the collection or its model.",
+    alpha = weight_field(
+        help_text="The keyword weight in a hybrid search. Defaults to that of the collection or its model."
     )
-    min_score = schema_field(
-        {"type": "number", "minimum": 0, "maximum": 1},
-        required=False,
-        help_text="Leaves out passages whose `scores.match` is lower. With 0.3, a query without sense finds nothing.",
+    min_score = weight_field(
+        help_text="Leaves out passages whose `scores.match` is lower. With 0.3, a query without sense finds nothing."
     )
     collapse = drf.BooleanField(
         default=False, help_text="If `true`, of passages with the same text only the best is returned."
@@ -270,9 +268,7 @@ class ContentSerializer(drf.Serializer[Any]):
 class EmbeddingProgressSerializer(drf.Serializer[Any]):
     model = drf.CharField()
     total = count_field(help_text="The number of passages.")
-    remaining = count_field(
-        help_text="The number of passages without a vector; at least 1 until searches use the model."
-    )
+    remaining = count_field(help_text="The number of passages without a vector, at least 1.")
 
 
 class CollectionSerializer(drf.Serializer[Any]):

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from django_filters.rest_framework import DjangoFilterBackend
@@ -17,6 +18,7 @@ from accounts.models import User
 from collections_app import access
 from collections_app.http import parameters
 from collections_app.models import Collection
+from collections_app.models.collections import MAX_NAME_LENGTH, InvalidName, normalize_name
 from collections_app.search.metadata_listing import MAX_OFFSET
 from system import errors
 from system.http import etags
@@ -36,6 +38,9 @@ IF_MATCH_HEADER = OpenApiParameter(
     OpenApiParameter.HEADER,
     description="The ETag of the version that you read. If the resource has changed since then, the response is 412.",
 )
+
+# API requests have the time zone UTC.
+time_field = partial(serializers.DateTimeField, format="%Y-%m-%dT%H:%M:%SZ")
 
 
 @extend_schema(tags=["Collection management"])
@@ -58,6 +63,19 @@ class StrictSerializer(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         parameters.refuse_unknown(data, tuple(self.fields), 'The field "{}" does not exist or cannot be set')
         return super().to_internal_value(data)
+
+
+class DocIdField(serializers.CharField):
+    """The ID of a document, in its stored form."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=MAX_NAME_LENGTH, trim_whitespace=False, **options)
+
+    def to_internal_value(self, data: Any) -> str:
+        try:
+            return normalize_name(super().to_internal_value(data), "doc_id")
+        except InvalidName as error:
+            raise serializers.ValidationError(error.message) from None
 
 
 class StrictFilterBackend(DjangoFilterBackend):  # type: ignore[misc]  # has no types

@@ -3,7 +3,6 @@
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -12,15 +11,13 @@ from rest_framework import serializers
 from collections_app.evaluation.comparison import CHANGES
 from collections_app.evaluation.questions import MAX_QUESTIONS
 from collections_app.extract.parsers.common import decoding
-from collections_app.http.api.base import StrictSerializer
+from collections_app.http.api.base import DocIdField, StrictSerializer, time_field
 from collections_app.models import EvaluationQuestion
-from collections_app.models.collections import MAX_NAME_LENGTH, InvalidName, normalize_name
 from collections_app.models.evaluation import MAX_EXPECTED_DOCUMENTS, MAX_NOTE_LENGTH, MAX_QUERY_LENGTH, RunState
 from system.errors import InvalidInput, ServiceError
 from system.http.error_responses import from_drf
 from system.strict_json import parse_json
 
-TIME_FIELD = partial(serializers.DateTimeField, format="%Y-%m-%dT%H:%M:%SZ")
 CSV_COLUMNS = ("query", "doc_id", "note")
 WRONG_QUESTIONS = 'Send an array of questions, or {"questions": […]}.'
 # Rows of a CSV file, or questions in JSON. Checking one takes 0.1 ms.
@@ -34,18 +31,12 @@ class QuestionSerializer(StrictSerializer):
 
     query = serializers.CharField(max_length=MAX_QUERY_LENGTH)
     doc_ids = serializers.ListField(
-        child=serializers.CharField(max_length=MAX_NAME_LENGTH, trim_whitespace=False),
+        child=DocIdField(),
         min_length=1,
         max_length=MAX_EXPECTED_DOCUMENTS,
         help_text="The `doc_id` of each document that answers the question.",
     )
     note = serializers.CharField(required=False, allow_blank=True, max_length=MAX_NOTE_LENGTH)
-
-    def validate_doc_ids(self, value: list[str]) -> list[str]:
-        try:
-            return list(dict.fromkeys(normalize_name(doc_id, "doc_id") for doc_id in value))
-        except InvalidName as error:
-            raise serializers.ValidationError(error.message) from None
 
 
 class QuestionListSerializer(serializers.Serializer[Any]):
@@ -60,7 +51,7 @@ class StoredQuestionSerializer(serializers.Serializer[Any]):
     doc_ids = serializers.ListField(child=serializers.CharField())
     note = serializers.CharField()
     missing_doc_ids = serializers.SerializerMethodField(help_text="Expected documents that do not exist.")
-    created_at = TIME_FIELD()
+    created_at = time_field()
 
     def get_missing_doc_ids(self, question: EvaluationQuestion) -> list[str]:
         return [doc_id for doc_id in question.doc_ids if doc_id in self.context["missing"]]
@@ -89,8 +80,8 @@ class RunSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(choices=RunState.choices)
     is_automatic = serializers.BooleanField(help_text="Whether a change of settings started the run.")
     error = serializers.CharField(help_text="Why the run failed or has to wait; empty if nothing went wrong.")
-    created_at = TIME_FIELD()
-    finished_at = TIME_FIELD(allow_null=True)
+    created_at = time_field()
+    finished_at = time_field(allow_null=True)
     evaluated_questions = serializers.IntegerField(source="results_count", help_text="The number so far.")
     settings = serializers.DictField(
         help_text="What decides the ranking: `embedding_model`, `alpha` (`null`: the weights of the model), a digest "

@@ -8,9 +8,7 @@ from rest_framework.response import Response
 
 from collections_app.http import parameters
 from collections_app.http.api import base
-from collections_app.metadata.validation import iso_timestamp
 from collections_app.models import Source
-from collections_app.models.collections import MAX_NAME_LENGTH, InvalidName, normalize_name
 from collections_app.models.sources import MAX_INTERVAL_MINUTES, MIN_INTERVAL_MINUTES
 from collections_app.sources import creation, refresh
 from system.errors import AccessDenied, Conflict, NotFound
@@ -25,9 +23,8 @@ class NewSourceSerializer(base.StrictSerializer):
     address = serializers.CharField(
         max_length=MAX_URL_LENGTH, help_text="The URL of a page, or the path of a folder on the server."
     )
-    doc_id = serializers.CharField(
+    doc_id = base.DocIdField(
         required=False,
-        max_length=MAX_NAME_LENGTH,
         help_text="The document that has the text of a page. Default: its address without scheme and query.",
     )
     interval_minutes = serializers.IntegerField(
@@ -36,12 +33,6 @@ class NewSourceSerializer(base.StrictSerializer):
         max_value=MAX_INTERVAL_MINUTES,
         help_text="Minutes between two refreshes. Default: 1440, a day.",
     )
-
-    def validate_doc_id(self, value: str) -> str:
-        try:
-            return normalize_name(value, "doc_id")
-        except InvalidName as error:
-            raise serializers.ValidationError(error.message) from None
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs["kind"] == Source.Kind.FOLDER and "doc_id" in attrs:
@@ -63,12 +54,15 @@ class SourceSerializer(serializers.Serializer[Any]):
     doc_id = serializers.CharField(allow_null=True)
     interval_minutes = serializers.IntegerField()
     state = serializers.ChoiceField(choices=("waiting", "ok", "failing"))
-    last_refresh = serializers.CharField(allow_null=True)
-    last_success = serializers.CharField(allow_null=True)
-    next_refresh = serializers.CharField()
+    last_refresh = base.time_field(source="checked_at", allow_null=True)
+    last_success = base.time_field(source="succeeded_at", allow_null=True)
+    next_refresh = base.time_field(source="next_at")
     error = serializers.CharField(allow_null=True)
-    error_since = serializers.CharField(allow_null=True)
+    error_since = base.time_field(allow_null=True)
     problems = ProblemSerializer(many=True, help_text="Files that were not loaded, at most 100.")
+
+    def to_representation(self, instance: Source) -> dict[str, Any]:
+        return {name: None if value == "" else value for name, value in super().to_representation(instance).items()}
 
 
 class DeletedSourceSerializer(serializers.Serializer[Any]):
@@ -81,7 +75,7 @@ class SourceList(base.ManagementView):
     @describe("sources_list", "List sources", {200: SourceSerializer(many=True)}, NotFound, AccessDenied)
     def get(self, request: Request, sys_id: str) -> Response:
         """Returns all web pages and folders that the collection loads documents from."""
-        return Response([source_body(source) for source in self.open_collection(sys_id, "manage").sources.all()])
+        return Response(SourceSerializer(self.open_collection(sys_id, "manage").sources.all(), many=True).data)
 
     @describe(
         "sources_add", "Add a source", {201: SourceSerializer}, NotFound, AccessDenied, Conflict,
@@ -94,7 +88,7 @@ class SourceList(base.ManagementView):
         serializer = NewSourceSerializer(data=parameters.json_body(request))
         serializer.is_valid(raise_exception=True)
         source = creation.create_source(collection, Source(**serializer.validated_data))
-        return Response(source_body(source), status=201)
+        return Response(SourceSerializer(source).data, status=201)
 
 
 class SourceView(base.ManagementView):
@@ -105,7 +99,7 @@ class SourceView(base.ManagementView):
 class SourceDetail(SourceView):
     @describe("sources_read", "Read a source", {200: SourceSerializer}, NotFound, AccessDenied)
     def get(self, request: Request, sys_id: str, source: str) -> Response:
-        return Response(source_body(self.open_source(sys_id, source)))
+        return Response(SourceSerializer(self.open_source(sys_id, source)).data)
 
     @describe("sources_delete", "Delete a source", {200: DeletedSourceSerializer}, NotFound, AccessDenied)
     def delete(self, request: Request, sys_id: str, source: str) -> Response:
@@ -121,22 +115,4 @@ class RefreshSource(SourceView):
     def post(self, request: Request, sys_id: str, source: str) -> Response:
         opened_source = self.open_source(sys_id, source)
         refresh.request_refresh(opened_source)
-        return Response(source_body(opened_source), status=202)
-
-
-def source_body(source: Source) -> dict[str, Any]:
-    times = {
-        "last_refresh": source.checked_at, "last_success": source.succeeded_at, "next_refresh": source.next_at,
-        "error_since": source.error_since,
-    }  # fmt: skip
-    return {
-        "sys_id": source.pk,
-        "kind": source.kind,
-        "address": source.address,
-        "doc_id": source.doc_id or None,
-        "interval_minutes": source.interval_minutes,
-        "state": source.state,
-        **{name: None if at is None else iso_timestamp(at) for name, at in times.items()},
-        "error": source.error or None,
-        "problems": source.problems,
-    }
+        return Response(SourceSerializer(opened_source).data, status=202)
