@@ -29,20 +29,24 @@ class EvaluationPage(CollectionPage):
         return self.show(access.open_collection_by_id(self.user(), sys_id, "write"))
 
     def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
-        """Adds a question, from the form of this page or from a result of a search."""
         collection = access.open_collection_by_id(self.user(), sys_id, "write")
-        lines = [line.rstrip("\r") for line in request.POST.get("doc_ids", "").split("\n")]
-        entry = {"query": request.POST.get("query", ""), "doc_ids": [line for line in lines if line.strip()]}
         try:
-            entries = read_questions([{**entry, "note": request.POST.get("note", "")}])
-            questions.store_questions(collection, entries, user_id=self.user().pk)
+            return self.change(collection)
         except ServiceError as error:
             if self.requested_part() is not None:
                 raise
             return self.show(collection, error)
+
+    def change(self, collection: Collection) -> HttpResponse:
+        """Adds a question, from the form of this page or from a result of a search."""
+        form = self.request.POST
+        lines = [line.rstrip("\r") for line in form.get("doc_ids", "").split("\n")]
+        entry: dict[str, Any] = {name: form.get(name, "") for name in ("query", "note")}
+        entries = read_questions([entry | {"doc_ids": [line for line in lines if line.strip()]}])
+        questions.store_questions(collection, entries, user_id=self.user().pk)
         if self.requested_part() is not None:
             return HttpResponse(format_html('<span class="small muted" role="status">{}</span>', "Kept as question"))
-        messages.success(request, "Question saved.")
+        messages.success(self.request, "Question saved.")
         return redirect(URL_NAME, collection.pk)
 
     def show(self, collection: Collection, error: ServiceError | None = None) -> HttpResponse:
@@ -63,33 +67,25 @@ class EvaluationPage(CollectionPage):
 
 
 class StartEvaluation(EvaluationPage):
-    def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
-        collection = access.open_collection_by_id(self.user(), sys_id, "write")
-        try:
-            runs.start_run(collection, user_id=self.user().pk)
-        except ServiceError as error:
-            return self.show(collection, error)
-        return redirect(URL_NAME, sys_id)
+    def change(self, collection: Collection) -> HttpResponse:
+        runs.start_run(collection, user_id=self.user().pk)
+        return redirect(URL_NAME, collection.pk)
 
 
 class DeleteQuestion(CollectionPage):
     def post(self, request: HttpRequest, sys_id: str, question: str) -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "write")
         if "confirmed" not in request.POST:
-            return confirmation_page(request, "Delete this question?", collection)
+            return confirmation_page(request, "Delete this question?", collection, tab=URL_NAME)
         questions.delete_question(collection, question)
         return redirect(URL_NAME, sys_id)
 
 
 @method_decorator(csrf_exempt, name="dispatch")  # otherwise, the check reads the body of people who are not signed in
 class UploadQuestions(EvaluationPage):
-    def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
-        collection = access.open_collection_by_id(self.user(), sys_id, "write")
-        try:
-            with uploads.receive_upload(request, settings.DATA_UPLOAD_MAX_MEMORY_SIZE) as upload:
-                return self._store(request, collection, upload)
-        except ServiceError as error:
-            return self.show(collection, error)
+    def change(self, collection: Collection) -> HttpResponse:
+        with uploads.receive_upload(self.request, settings.DATA_UPLOAD_MAX_MEMORY_SIZE) as upload:
+            return self._store(self.request, collection, upload)
 
     @method_decorator(csrf_protect)
     def _store(self, request: HttpRequest, collection: Collection, upload: uploads.Upload) -> HttpResponse:

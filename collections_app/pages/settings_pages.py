@@ -174,7 +174,7 @@ class ReembedView(CollectionPage):
                 question = f"Embed {count} passage{pluralize(count)} of “{collection}” with {target_space}? "
                 question += f"This runs in the background. Until it is complete, searches use {collection.space}."
                 button = "Re-embed"
-            return confirmation_page(request, question, collection, button)
+            return confirmation_page(request, question, collection, button, "collection-settings-page")
         try:
             reembedding.start_reembedding(collection, model_choice.target_space(collection))
         except ServiceError as error:

@@ -16,6 +16,7 @@ from collections_app.sources import creation, refresh
 from system.errors import ServiceError
 from system.outbound.urls import MAX_URL_LENGTH
 
+URL_NAME = "collection-sources-page"
 INTERVALS = {15: "15 minutes", 60: "Hour", 6 * 60: "6 hours", 24 * 60: "Day", 7 * 24 * 60: "Week"}
 DELETE_QUESTION = "Delete the source “{}”? The documents that it loaded are kept, but are no longer refreshed."
 
@@ -65,7 +66,7 @@ class SourcesPage(CollectionPage):
             try:
                 creation.create_source(collection, Source(kind=form.prefix or "", **form.cleaned_data))
                 messages.success(request, "The source was added. It will be loaded in a few seconds.")
-                return redirect("collection-sources-page", collection.pk)
+                return redirect(URL_NAME, collection.pk)
             except ServiceError as error:
                 form.add_error(error.field if error.field in form.fields else None, error.message)
         return self._show(collection, form, 400)
@@ -91,8 +92,8 @@ class SourceAction(CollectionPage):
             refresh.request_refresh(opened_source)
             messages.success(request, f"“{opened_source}” will be refreshed in a few seconds.")
         elif "confirmed" not in request.POST:
-            return confirmation_page(request, DELETE_QUESTION.format(opened_source), collection)
+            return confirmation_page(request, DELETE_QUESTION.format(opened_source), collection, tab=URL_NAME)
         else:
             opened_source.delete()
             messages.success(request, f"“{opened_source}” was deleted. Its documents were kept.")
-        return redirect("collection-sources-page", collection.pk)
+        return redirect(URL_NAME, collection.pk)

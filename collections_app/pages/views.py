@@ -184,7 +184,7 @@ class DeleteCollection(CollectionPage):
         collection = access.open_collection_by_id(self.user(), sys_id, "manage")
         if "confirmed" not in request.POST:
             question = f"Delete the collection “{collection.name}” and all its documents? This cannot be undone."
-            return confirmation_page(request, question, collection)
+            return confirmation_page(request, question, collection, tab="collection-settings-page")
         deletion.delete_collection(collection)
         messages.success(request, f"Collection “{collection.name}” deleted.")
         if self.requested_part() is not None:
@@ -193,13 +193,14 @@ class DeleteCollection(CollectionPage):
 
 
 def confirmation_page(
-    request: HttpRequest, question: str, collection: Collection, button: str = "Delete"
+    request: HttpRequest, question: str, collection: Collection, button: str = "Delete", tab: str = "documents-page"
 ) -> HttpResponse:
-    """Asks before the request is sent again, with the selected documents and with `confirmed`."""
+    """Asks before the request is sent again, with the selected documents and with `confirmed`. *Cancel* leads back to
+    a tab of the collection."""
     context = {
         "question": question,
         "button": button,
-        "back_url": reverse("documents-page", args=[collection.pk]),
+        "back_url": reverse(tab, args=[collection.pk]),
         "is_selection": "selection" in request.POST,
         "document_ids": request.POST.getlist("document"),
     }

@@ -48,7 +48,8 @@ def test_question_is_added_run_and_deleted(as_carl: Client, handbooks: Collectio
 
     (question,) = handbooks.evaluation_questions.all()
     delete_path = path(handbooks, "evaluation-question-delete", question.pk)
-    assert "Delete this question?" in as_carl.post(delete_path).content.decode()
+    confirmation = as_carl.post(delete_path).content.decode()
+    assert "Delete this question?" in confirmation and f'<a href="{path(handbooks)}">Cancel</a>' in confirmation
     as_carl.post(delete_path, {"confirmed": "yes"})
     assert not handbooks.evaluation_questions.exists()
 
