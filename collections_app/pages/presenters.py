@@ -83,15 +83,10 @@ def hit_contexts(hits: Sequence[Hit], results_url: str) -> tuple[list[dict[str, 
         hit_url = f"{results_url}#hit-{rank}" if len(results_url) <= MAX_RESULTS_URL else ""
         context = {
             "rank": rank,
-            "collection_id": hit.collection_id,
-            "collection_name": hit.collection_name,
-            "document_id": hit.document_id,
-            "doc_id": hit.doc_id,
-            "number": hit.chunk_index,
+            "passage": hit,
             "url": passage_url(hit.collection_id, hit.document_id, hit.generation, hit.chunk_index, hit_url),
             "title": hit.filename or hit.doc_id,
             "pages": page_range(hit.page, hit.page_end, hit.page_label, hit.page_label_end),
-            "is_ocr": hit.is_ocr,
             "headings": " > ".join(hit.heading_path),
             "metadata": metadata_line(hit.metadata),
             "score": f"{hit.score:.2f}",
@@ -120,18 +115,13 @@ def document_context(document: Document, is_searched: bool) -> dict[str, Any]:
         "title": title,
         # Omitted if it is generated, because it then means nothing to users.
         "secondary_name": document.doc_id if document.doc_id not in (title, document.pk) else "",
-        "state": version.state,
-        "size": version.size,
-        "pages": version.pages,
-        "chunks": version.chunks_count,
-        "loaded_at": version.created_at,
+        "version": version,
         "metadata": metadata_line(version.metadata),
         "error": version.error if has_failed else "",
         # Shown to writers only; other users cannot fix the file.
         "advice": FIX_FILE_ADVICE if has_failed and is_file_error else "",
         # Searches use the previous version until the new one is ready, even if that fails.
         "note": PREVIOUS_VERSION_NOTE if is_unready and is_searched else "",
-        "warnings": tuple(map(str, version.warnings)),
         "may_retry": has_failed and not is_file_error,
         "may_reprocess": version.state in (VersionState.READY, VersionState.EMPTY),
     }
