@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from math import hypot
 from operator import mul
 from typing import Any
+from unicodedata import normalize
 
 from .errors import EmbeddingRefused, EmbeddingUnavailable
 
@@ -17,12 +18,13 @@ NOT_FINITE_MESSAGE = "The embedding provider returned a number that is not finit
 
 
 def sendable_text(text: str) -> str:
-    """Replaces what cannot be sent: unpaired surrogates, which are not valid UTF-8, and blank texts.
+    """Replaces what cannot be sent: unpaired surrogates, which are not valid UTF-8, and blank texts. Composes letters
+    with accents, which models do not know in two parts.
 
-    >>> sendable_text("a\\ud800"), sendable_text("  ")
-    ('a?', '.')
+    >>> sendable_text("a\\ud800"), sendable_text("  "), sendable_text("e\\u0301") == "\\u00e9"
+    ('a?', '.', True)
     """
-    return text.encode("utf-8", "replace").decode() if text.strip() else BLANK_TEXT
+    return normalize("NFC", text).encode("utf-8", "replace").decode() if text.strip() else BLANK_TEXT
 
 
 def parse_response(body: bytes, count: int) -> list[Any]:

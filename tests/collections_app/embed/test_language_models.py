@@ -2,6 +2,7 @@
 
 import math
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 
@@ -53,6 +54,11 @@ def test_answer_matches_and_other_text_does_not(name: str):
     matches = [match_score(space, terms, vector_score=score, text_score=None) for score in cosines]
 
     assert matches[0] > 0.3 > matches[1]
+
+
+def test_decomposed_letters_change_no_vector(provider: LocalProvider):
+    text = "Café noir, чёрный копировальный аппарат"
+    assert provider.embed_query(normalize("NFD", text)) == provider.embed_query(text)
 
 
 def test_all_of_a_long_text_counts():
