@@ -9,7 +9,6 @@ The row of a run is the queue, and only the holder of its lease may change it. T
 """
 
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -31,6 +30,7 @@ from system.error_details import describe_safely
 from system.errors import Conflict, NotFound, ServiceError
 
 from . import measures
+from .comparison import compare_results
 from .questions import lock_questions, missing_documents
 from .settings import ranking_settings
 
@@ -137,11 +137,11 @@ def _evaluate_question(collection: Collection, question: EvaluationQuestion) -> 
     return {**identity, "missing_doc_ids": sorted(missing), **values}
 
 
-def previous_results(run: EvaluationRun) -> list[Mapping[str, Any]]:
-    """Returns the results of the last complete run before this one."""
+def compared_results(run: EvaluationRun) -> list[dict[str, Any]]:
+    """Returns the results, compared with those of the last complete run before this one."""
     runs = EvaluationRun.objects.filter(collection=run.collection_id, state=RunState.DONE, pk__lt=run.pk)
     previous_run = runs.first()
-    return previous_run.results if previous_run else []
+    return compare_results(run.results, previous_run.results if previous_run else [])
 
 
 def _store(run: EvaluationRun, **columns: Any) -> None:

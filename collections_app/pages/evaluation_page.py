@@ -11,7 +11,8 @@ from django.utils.html import format_html
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
 from collections_app import access
-from collections_app.evaluation import comparison, questions, runs
+from collections_app.evaluation import questions, runs
+from collections_app.evaluation.comparison import CHANGES
 from collections_app.http.api.evaluation_serializers import read_question_file, read_questions
 from collections_app.models import Collection, Document, EvaluationRun
 from collections_app.models.evaluation import RunState
@@ -113,12 +114,11 @@ def run_rows(last_runs: list[EvaluationRun]) -> list[dict[str, Any]]:
 def question_rows(collection: Collection, last_runs: list[EvaluationRun]) -> list[dict[str, Any]]:
     """The questions with their results in the last complete run; those that got worse come first."""
     last_run = next((run for run in last_runs if run.state == RunState.DONE), None)
-    compared = comparison.compare_results(last_run.results, runs.previous_results(last_run)) if last_run else []
-    results = {result["query"]: result for result in compared}
+    results = {result["query"]: result for result in runs.compared_results(last_run)} if last_run else {}
     rows = [
         {"question": question, **results.get(question.query, {})} for question in collection.evaluation_questions.all()
     ]
-    order = {change: position for position, change in enumerate(comparison.CHANGES)}
+    order = {change: position for position, change in enumerate(CHANGES)}
     return sorted(rows, key=lambda row: order.get(row.get("change", ""), len(order)))
 
 

@@ -14,7 +14,7 @@ from accounts.admin.roles import RoleMultipleChoiceField
 from accounts.models import Role
 from collections_app import access, embed
 from collections_app.documents import counts
-from collections_app.http.api.serializers import check_language
+from collections_app.http.api.serializers import check_language, language_names
 from collections_app.lexical.synonyms import check_synonyms
 from collections_app.models import Collection
 from collections_app.models.collections import InvalidName, check_visible_characters, normalize_name
@@ -26,12 +26,6 @@ STALE_MESSAGE = "Another user changed this collection in the meantime. Check the
 LOST_ACCESS_WARNING = (
     "You can no longer change this collection because you are not one of its writers. "
     "An administrator can restore your access."
-)
-# PostgreSQL's text search configurations. `check_language` verifies that the server has the selected one.
-TEXT_CONFIGURATIONS = (
-    "simple arabic armenian basque catalan danish dutch english estonian finnish french german greek hindi hungarian "
-    "indonesian irish italian lithuanian nepali norwegian portuguese romanian russian serbian spanish swedish tamil "
-    "turkish yiddish"
 )
 LANGUAGE_HELP = "Language for keyword search in new and reprocessed documents. “Simple” compares words as written."
 NAME_TAKEN = "A collection with this name already exists."
@@ -81,7 +75,7 @@ class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        configurations = dict.fromkeys((*TEXT_CONFIGURATIONS.split(), self.instance.text_configuration))
+        configurations = dict.fromkeys((*language_names(), self.instance.text_configuration))
         choices = [("", "Detect automatically"), *((name, name) for name in configurations if name)]
         self.fields["text_configuration"].widget = forms.Select(choices=choices)
         if not embed.chooses_models():

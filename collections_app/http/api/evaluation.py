@@ -8,7 +8,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from collections_app.evaluation import comparison, questions, runs
+from collections_app.evaluation import questions, runs
 from collections_app.http import parameters, serializers
 from collections_app.http.api import base
 from collections_app.http.api import evaluation_serializers as schemas
@@ -120,6 +120,5 @@ class EvaluationRunDetail(base.ManagementView):
         found = self.open_collection(sys_id, "write").evaluation_runs.filter(pk=run).first()
         if found is None:
             raise errors.NotFound("The run does not exist.")
-        compared = comparison.compare_results(found.results, runs.previous_results(found))
-        results = schemas.QuestionResultSerializer(compared, many=True).data
+        results = schemas.QuestionResultSerializer(runs.compared_results(found), many=True).data
         return Response({**schemas.RunSerializer(found).data, "questions": results})

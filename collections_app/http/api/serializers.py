@@ -66,8 +66,12 @@ class RolesField(serializers.Field[list[str], Any, list[str], Any]):
     }
 
 
+def language_names() -> list[str]:
+    return [name for (name,) in fetch_rows("SELECT DISTINCT cfgname::text FROM pg_ts_config ORDER BY cfgname::text")]
+
+
 def check_language(configuration: str) -> str:
-    if configuration and not fetch_rows("SELECT 1 FROM pg_ts_config WHERE cfgname = %s", [configuration]):
+    if configuration and configuration not in language_names():
         raise ValidationError("This PostgreSQL server has no text search configuration with that name.")
     return configuration
 
