@@ -158,7 +158,7 @@ def prepare_words_with_spans(text: str, single_characters: Set[str] = frozenset(
     >>> text.starts[:5], text.starts[-3:]
     ((0, 0, 1, 2, 3), (6, 7, 7))
     """
-    normalized_text, spans = _normalize_with_spans(text[:MAX_TEXT_LENGTH])
+    normalized_text, spans = _normalize_with_spans(text)
     normalized_text = _lowercase_words(normalized_text)
     end = 0
     pieces: list[tuple[str, Sequence[Span]]] = []

@@ -52,6 +52,13 @@ def test_forms_of_query_words_are_highlighted(configuration: str, text: str, que
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("filler", ["a dog barks ", "没有墨粉。"])
+def test_end_of_a_joined_passage_is_highlighted(filler: str) -> None:
+    text = filler * 8_000 + "The fox."
+    assert [text[start:stop] for start, stop in find_spans("english", text, "fox")] == ["fox"]
+
+
+@pytest.mark.django_db
 def test_many_passages_are_highlighted_in_one_call_each_in_its_language(db: Any) -> None:
     requests = [
         HighlightRequest(text="the houses", configuration="english", lexemes=["hous"]),
