@@ -67,12 +67,14 @@ def _without_repetitions(
 ) -> Iterator[tuple[Candidate, Place]]:
     """Yields the first chunks, of copies and documents only the best if that was asked."""
     has_repetitions = arrangement.collapses_copies or arrangement.by_document
-    seen: set[str] = set()
+    texts: set[str] = set()
+    documents: set[str] = set()
     for chunk, place in _best_with_places(chunks, MAX_ARRANGED if has_repetitions else count, arrangement):
-        keys = {place.digest} if arrangement.collapses_copies else set()
-        keys |= {place.document_id} if arrangement.by_document else set()
-        if count > 0 and not keys & seen:
-            seen |= keys
+        is_copy = arrangement.collapses_copies and place.digest in texts
+        # Also if it is left out itself: otherwise, another passage of a copied document would be its best one.
+        texts.add(place.digest)
+        if count > 0 and not is_copy and not (arrangement.by_document and place.document_id in documents):
+            documents.add(place.document_id)
             count -= 1
             yield chunk, place
 

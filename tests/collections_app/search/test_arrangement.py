@@ -47,6 +47,15 @@ def test_one_passage_of_each_document(stories: Collection):
     assert [hit.score for hit in grouped] == sorted((hit.score for hit in grouped), reverse=True)
 
 
+def test_copy_of_a_document_is_left_out():
+    """Not even by its second passage, whose text the other document has too."""
+    collection = make_collection(chunk_size=200, chunk_overlap=40)
+    for doc_id, text in {"story": STORY, "copy": STORY.upper(), "other": "A lamp is a lamp."}.items():
+        add_document(collection, doc_id, text)
+    hits = arranged(collection, by_document=True, collapses_copies=True)
+    assert sorted(hit.doc_id for hit in hits) in (["other", "story"], ["copy", "other"])
+
+
 @pytest.mark.parametrize("context", [0, 1, 3])
 def test_text_of_joined_passages_is_that_of_the_document(stories: Collection, context: int):
     texts = {
