@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from collections_app.documents import deletion
@@ -74,11 +74,13 @@ TEXT_STRATEGY = st.text(alphabet="ab fox-FOX ﬁé\u0301東京。“”<>&'\\\ue
 @pytest.mark.django_db
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 @given(TEXT_STRATEGY, TEXT_STRATEGY)
+@example("京京", "京")
 def test_each_highlight_lies_in_the_text_and_is_a_query_word(text: str, query: str) -> None:
     spans = find_spans("english", text, query)
     assert all(0 <= start < stop <= len(text) for start, stop in spans)
     assert all(span[1] < next_span[0] for span, next_span in pairwise(spans))
     query_lexemes = set(find_lexemes("english", query))
     for start, stop in spans:
-        # One highlight may join overlapping pairs of characters, of which each is in the query.
-        assert query_lexemes & set(find_lexemes("english", text[start:stop]))
+        # One highlight may join pairs of characters that overlap, or characters next to each other, of which each is in
+        # the query.
+        assert query_lexemes & {*find_lexemes("english", text[start:stop]), *text[start:stop]}
