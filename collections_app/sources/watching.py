@@ -5,10 +5,12 @@ missing, cannot be read, is on another device than before, or has lost more than
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
+
+from django.db.models import QuerySet
 
 from collections_app import extract
 from collections_app.documents import deletion
@@ -41,26 +43,30 @@ def scan_folder(source: Source) -> dict[str, Any]:
             raise SourceFailed(f"{counts} from the folder, which is more than half. Nothing was changed.")
         # Stored before the first file, so that a killed worker does not lose it.
         Source.objects.filter(pk=source.pk, lease_token=source.lease_token).update(device=listing.device)
-        _load_changed_files(source, descriptor, listing, loaded_files)
-    source.files.filter(missing_since__isnull=False).exclude(pk__in=missing_files).update(missing_since=None)
-    _delete_vanished(source, source.files.filter(pk__in=missing_files))
+        source.files.filter(missing_since__isnull=False).exclude(pk__in=missing_files).update(missing_since=None)
+        page_ids = set(source.collection.sources.filter(kind=Source.Kind.PAGE).values_list("doc_id", flat=True))
+        _load_changed_files(source, descriptor, listing, loaded_files, page_ids)
+    _delete_vanished(source, source.files.filter(pk__in=missing_files), page_ids)
     return {"problems": _problem_list(listing.problems)}
 
 
 def _load_changed_files(
-    source: Source, descriptor: int, listing: FolderListing, loaded_files: Mapping[str, SourceFile]
+    source: Source,
+    descriptor: int,
+    listing: FolderListing,
+    loaded_files: Mapping[str, SourceFile],
+    page_ids: Container[str],
 ) -> None:
     """Loads files that are new or changed, or whose document was deleted. Adds those that failed to the problems."""
     deadline = time.monotonic() + SCAN_BUDGET_S
     documents = Document.objects.filter(collection=source.collection_id, deleted_at__isnull=True)
     existing_ids = set(documents.filter(doc_id__in=list(listing.files)).values_list("doc_id", flat=True))
-    page_ids = set(source.collection.sources.filter(kind=Source.Kind.PAGE).values_list("doc_id", flat=True))
     for doc_id, (path, fingerprint) in sorted(listing.files.items()):
         file = loaded_files.get(doc_id)
         if file is not None and file.fingerprint == fingerprint and (file.problem or doc_id in existing_ids):
             listing.problems |= {doc_id: file.problem} if file.problem else {}
             continue
-        values: dict[str, Any] = {"fingerprint": fingerprint, "problem": "", "missing_since": None}
+        values = {"fingerprint": fingerprint, "problem": ""}
         try:
             if doc_id in page_ids:
                 raise SourceFailed("A web page of this collection has this document ID.")
@@ -69,6 +75,9 @@ def _load_changed_files(
             loads.load(source, doc_id, content, format=extract.recognize_format(content, filename), filename=filename)
         except UnsupportedMediaType as error:
             values["problem"] = listing.problems[doc_id] = error.message[:MAX_PROBLEM_LENGTH]
+            # A file with a problem has no document. The document of this file is deleted with it.
+            if file is not None and not file.problem:
+                continue
         except SourceFailed as error:
             listing.problems[doc_id] = str(error)
             continue
@@ -78,10 +87,11 @@ def _load_changed_files(
             raise RefreshInterrupted
 
 
-def _delete_vanished(source: Source, missing_files: Any) -> None:
+def _delete_vanished(source: Source, missing_files: QuerySet[SourceFile], page_ids: Container[str]) -> None:
     for file in missing_files.filter(missing_since__lte=CURRENT_TIME - DELETION_DELAY):
-        with suppress(NotFound):  # a user has deleted the document
-            deletion.delete_document(source.collection, file.path)
+        if not file.problem and file.path not in page_ids:
+            with suppress(NotFound):  # a user has deleted the document
+                deletion.delete_document(source.collection, file.path)
         file.delete()
     missing_files.filter(missing_since__isnull=True).update(missing_since=CURRENT_TIME)
 

@@ -107,6 +107,65 @@ def test_file_that_returns_is_kept(watched: Path, load_folder: LoadFolder, colle
     assert "a.txt" in texts(collection)
 
 
+def test_vanished_file_that_was_not_loaded_deletes_no_document(
+    watched: Path, load_folder: LoadFolder, collection: Collection, manager: KeyCaller, site: Site
+):
+    write(watched, "a.txt", "One.")
+    write(watched, "b.txt", "Two.")
+    write(watched, "c.txt", "Three.")
+    write(watched, "page.pdf", "<html>")
+    source = load_folder()
+    manager.upload(b"From a user.", "note.txt", collection_name=collection.name, doc_id="page.pdf")
+    site.answers["/guide"] = html("From the web.")
+    add_source(manager, collection, "page", site.url(), doc_id="b.txt")
+    run_due()
+    for name in ("b.txt", "page.pdf"):
+        (watched / name).unlink()
+    refresh(source)
+    an_hour_passes()
+    refresh(source)
+    assert source.files.count() == 2
+    assert texts(collection) == {
+        "a.txt": "One.", "b.txt": "From the web.", "c.txt": "Three.", "page.pdf": "From a user.",
+    }  # fmt: skip
+
+
+def test_file_that_became_unsupported_is_deleted_with_its_document(
+    watched: Path, load_folder: LoadFolder, collection: Collection
+):
+    write(watched, "a.txt", "One.")
+    write(watched, "b.txt", "Two.")
+    source = load_folder()
+    write(watched, "b.txt", bytes(range(256)))
+    for _ in range(2):
+        assert list(problems(refresh(source))) == ["b.txt"]
+    assert texts(collection) == {"a.txt": "One.", "b.txt": "Two."}
+    (watched / "b.txt").unlink()
+    refresh(source)
+    an_hour_passes()
+    refresh(source)
+    assert texts(collection) == {"a.txt": "One."}
+
+
+def test_file_that_an_interrupted_scan_finds_again_is_kept(
+    watched: Path, load_folder: LoadFolder, collection: Collection, monkeypatch: pytest.MonkeyPatch
+):
+    for name in "abc":
+        write(watched, f"{name}.txt")
+    source = load_folder()
+    os.rename(watched / "c.txt", watched.parent / "c.txt")
+    refresh(source)
+    os.rename(watched.parent / "c.txt", watched / "c.txt")
+    write(watched, "a.txt", "Changed.")
+    with monkeypatch.context() as context:
+        context.setattr(watching, "SCAN_BUDGET_S", -1.0)
+        refresh(source)
+    (watched / "c.txt").unlink()
+    an_hour_passes()
+    refresh(source)
+    assert "c.txt" in texts(collection)
+
+
 def test_document_that_a_user_deleted_before_does_not_matter(
     watched: Path, load_folder: LoadFolder, collection: Collection, manager: KeyCaller
 ):
