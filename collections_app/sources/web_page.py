@@ -3,7 +3,8 @@
 A page that cannot be fetched, cannot be read or has no text keeps its last text.
 """
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote, urldefrag, urljoin, urlsplit
 
 from django.conf import settings
@@ -25,6 +26,8 @@ MAX_REDIRECTS = 5
 # Covers all redirects.
 FETCH_TIMEOUT_S = 30.0
 MAX_CONDITION_LENGTH = 500
+# If none of the first scanned pages of a file is legible, it does not replace the last text.
+MAX_TRIED_SCANS = 3
 REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 NOT_MODIFIED = 304
 # The response headers that a conditional request sends back, and under which name.
@@ -54,10 +57,10 @@ def describe_error(error: OutboundError) -> str:
 def refresh_page(source: Source) -> dict[str, object]:
     """Loads the page unless it is unchanged; returns the columns to store."""
     document = loads.find_document(source, source.doc_id)
-    newest = document.newest if document else None
-    # A document that failed is loaded again, even if the page is unchanged.
-    is_loaded = newest is not None and newest.state != VersionState.FAILED
-    conditions = source.conditions if is_loaded else {}
+    loaded = document.newest if document else None
+    if loaded is not None and loaded.state == VersionState.FAILED:
+        loaded = None  # it is loaded again, even if the page is unchanged
+    conditions = source.conditions if loaded else {}
     try:
         url, response = fetch(source.address, conditions)
     except OutboundError as error:
@@ -66,10 +69,11 @@ def refresh_page(source: Source) -> dict[str, object]:
         raise SourceFailed(describe_error(error)) from None
     if response.status != 200:
         raise SourceFailed(f"The server responded with {response.status}.")
-    format, text = _read(url, response)
-    # Many pages change in each response, but not their text.
-    if not is_loaded or not ExtractedText.objects.filter(version=newest, text=text).exists():
-        loads.load(source, source.doc_id, response.body, format=format)
+    if loaded is None or loaded.sha256 != hashlib.sha256(response.body).hexdigest():
+        format, text = _read(url, response)
+        # Many pages change in each response, but not their text.
+        if loaded is None or not ExtractedText.objects.filter(version=loaded, text=text).exists():
+            loads.load(source, source.doc_id, response.body, format=format)
     return {"conditions": _conditions(response.headers)}
 
 
@@ -109,11 +113,20 @@ def _read(url: str, response: OutboundResponse) -> tuple[str, str]:
     try:
         format = extract.recognize_format(response.body, filename, declared_type)
         result = extract.extract(response.body, format)
+        has_text = bool(result.text.strip()) or _has_legible_scan(response.body, result.scanned_pages)
     except (UnsupportedMediaType, extract.UnreadableFile) as error:
         raise SourceFailed(str(error)) from None
-    if not result.text.strip() and not (result.scanned_pages and ocr.is_available()):
+    if not has_text:
         raise SourceFailed("No text was found in the page.")
     return format, result.text
+
+
+def _has_legible_scan(data: bytes, page_numbers: Sequence[int]) -> bool:
+    """Whether OCR finds text. The pages are read again when the document is loaded."""
+    try:
+        return any(ocr.read_page(data, number) for number in page_numbers[:MAX_TRIED_SCANS])
+    except ocr.OcrUnavailable:
+        return False
 
 
 def _conditions(headers: Mapping[str, str]) -> dict[str, str]:

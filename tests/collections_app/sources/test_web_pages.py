@@ -167,8 +167,16 @@ def test_type_decides_the_format(
 def test_scan_is_loaded_if_ocr_can_read_it(
     site: Site, manager: KeyCaller, collection: Collection, monkeypatch: pytest.MonkeyPatch, has_ocr: bool
 ):
+    read_pages = []
+
+    def read_page(data: bytes, number: int) -> str:
+        if not has_ocr:
+            raise ocr.OcrUnavailable
+        read_pages.append(number)
+        return "Words of the scan."
+
     monkeypatch.setattr(ocr, "is_available", lambda: has_ocr)
-    monkeypatch.setattr(ocr, "read_page", lambda data, number: "Words of the scan.")
+    monkeypatch.setattr(ocr, "read_page", read_page)
     scan = scanned_pdf([paragraph("One")], resolution=20)
     site.answers["/scan"] = responds_with(scan, "200 OK", "Content-Type: application/pdf")
     source = add_source(manager, collection, "page", site.url("/scan"), doc_id="scan")
@@ -176,7 +184,18 @@ def test_scan_is_loaded_if_ocr_can_read_it(
     assert texts(collection) == ({"scan": "Words of the scan."} if has_ocr else {})
     refreshed = refresh(source)  # the same bytes are not read again
     assert refreshed.error == ("" if has_ocr else "No text was found in the page.")
-    assert Version.objects.count() == has_ocr
+    assert Version.objects.count() == has_ocr and len(read_pages) == 2 * has_ocr
+
+
+def test_scan_without_legible_text_keeps_the_last_text(
+    page: Source, site: Site, collection: Collection, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(ocr, "is_available", lambda: True)
+    monkeypatch.setattr(ocr, "read_page", lambda data, number: "" if number < 3 else None)
+    scan = scanned_pdf([paragraph(word) for word in ("One", "Two", "Three")], resolution=20)
+    site.answers["/guide"] = responds_with(scan, "200 OK", "Content-Type: application/pdf")
+    assert refresh(page).error == "No text was found in the page."
+    assert texts(collection) == {"guide": "The toner is red."}
 
 
 def test_redirects_are_followed(site: Site, manager: KeyCaller, collection: Collection):
