@@ -18,7 +18,7 @@ from . import child_process
 from .child_process import MEGABYTE, ExtractionLimits, ExtractionResult
 from .parsers.common import archive
 from .parsers.common.decoding import NotText, decode
-from .parsers.common.failures import UnreadableFile, damaged_error, encrypted_error
+from .parsers.common.failures import UnreadableFile, damaged_error, encrypted_error, too_much_text_error
 from .parsers.common.text_writer import PARAGRAPH_GAP, TextWriter
 from .parsers.pdf.lines import page_ranges
 from .recognition import LimitedReader, recognize_format
@@ -56,6 +56,7 @@ class ArchiveReader:
         self.deadline = time.monotonic() + limits.wall_s
         self.archive_limits = asdict(limits)
         self.unpacked_bytes = 0
+        self.character_count = 0
 
     def read(self) -> ExtractionResult:
         entries = [entry for entry in self.file.infolist() if not entry.is_dir() and not is_system_file(entry.filename)]
@@ -85,6 +86,9 @@ class ArchiveReader:
 
     def read_entry(self, entry: zipfile.ZipInfo) -> ExtractionResult | UnreadableFile:
         """Returns the text of a file, or why it cannot be read; raises UnreadableFile if this ends the whole."""
+        # Checked here, so that all texts that wait for a slow file before them fit into memory.
+        if self.character_count > self.limits.max_characters:
+            raise too_much_text_error(self.limits.max_characters)
         content = self.unpack(entry)
         if isinstance(content, UnreadableFile):
             return content
@@ -95,13 +99,15 @@ class ArchiveReader:
             format = recognize_format(content, entry.filename)
             if format == "zip":
                 return damaged_error("Archives within an archive are not read.")
-            return self.extract_file(content, format, replace(self.limits, wall_s=min(remaining_s, MAX_FILE_S)))
+            result = self.extract_file(content, format, replace(self.limits, wall_s=min(remaining_s, MAX_FILE_S)))
         except UnsupportedMediaType as error:
             return UnreadableFile("unsupported", error.message)
         except UnreadableFile as error:
             if error.is_temporary or (error.code == "limit_time" and remaining_s < MAX_FILE_S):
                 raise
             return error
+        self.character_count += len(result.text)
+        return result
 
     def unpack(self, entry: zipfile.ZipInfo) -> bytes | UnreadableFile:
         if entry.flag_bits & archive.ENCRYPTED_FLAG:

@@ -8,10 +8,15 @@ from functools import cache
 from io import BytesIO
 
 import docx
+import odf.text
 import openpyxl
 import pytest
+from docx.opc.constants import RELATIONSHIP_TYPE
+from docx.opc.packuri import PackURI
+from docx.opc.part import Part
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
+from odf.opendocument import OpenDocumentText
 
 from collections_app.extract import ExtractionResult, Heading, UnreadableFile, child_process, extract, recognize_format
 from collections_app.extract.child_process import parse_output
@@ -184,11 +189,31 @@ def test_headers_and_footers_of_a_docx_are_extracted_once():
     assert extract_text(saved_bytes(document.save), "docx").text == "Body\n\nSecret\n\nDraft"
 
 
+def test_notes_follow_the_text():
+    note_xml = "<w:footnote><w:p><w:r><w:t>A note</w:t></w:r></w:p></w:footnote>"
+    part_xml = f"<w:footnotes {nsdecls('w')}>{note_xml}</w:footnotes>".encode()
+    document = docx.Document()
+    document.add_paragraph("Body")
+    part = Part(PackURI("/word/footnotes.xml"), "application/xml", part_xml, document.part.package)
+    document.part.relate_to(part, RELATIONSHIP_TYPE.FOOTNOTES)
+    assert extract_text(saved_bytes(document.save), "docx").text == "Body\n\nA note"
+
+    odt = OpenDocumentText()
+    paragraph = odf.text.P(text="Body")
+    note, body = odf.text.Note(noteclass="footnote"), odf.text.NoteBody()
+    body.addElement(odf.text.P(text="A note"))
+    note.addElement(odf.text.NoteCitation(text="1"))
+    note.addElement(body)
+    paragraph.addElement(note)
+    odt.text.addElement(paragraph)
+    assert extract_text(saved_bytes(odt.write), "odt").text == "Body\n\nA note"
+
+
 def test_damaged_header_of_a_docx_is_a_warning():
     result = extract_text(changed_archive(SAMPLE_FILES["docx"], {"word/header1.xml": b"<w:hdr"}), "docx")
 
     assert result.text == TEXTS["docx"].replace("\n\nA header on every page", "")
-    assert result.warnings == ("A header could not be read.",)
+    assert result.warnings == ("The part word/header1.xml could not be read.",)
 
 
 def test_formulas_of_a_docx_are_part_of_their_paragraph():
@@ -238,7 +263,21 @@ def docx_cell(text: str, *, span: int = 1) -> str:
     return f"<w:tc>{span_element}<w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:tc>"
 
 
+def test_text_box_in_a_docx_cell_is_extracted_once():
+    box = "<w:txbxContent><w:p><w:r><w:t>boxed</w:t></w:r></w:p></w:txbxContent>"
+    fallback = (
+        f'<mc:Fallback xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006">{box}</mc:Fallback>'
+    )
+    row = f"<w:tr>{docx_cell('a')}<w:tc><w:p><w:r>{box}{fallback}</w:r></w:p></w:tc></w:tr>"
+
+    assert extract_text(docx_with_body(f"<w:tbl>{row * 2}</w:tbl>"), "docx").text.count("boxed") == 2
+
+
 MAIL_TABLES = {
+    "wide cells": ("<table><tr><th>Name<th colspan=2>Price<tr><td>a<td>1<td>2<tr><td colspan=2>b<td>3</table>",
+                   "| Name | Price |  |\n|---|---|---|\n| a | 1 | 2 |\n| b |  | 3 |"),
+    "wrong width": ("<table><tr><td colspan=many>one<td colspan>two<tr><td colspan=999999999>three<td>4</table>",
+                    "| one | two |  |\n|---|---|---|\n| three |  | 4 |"),
     "data": ("<table><caption>Cap<tr><th>No.<th>5</tr><tr><td><p>a</p><p>b</p></td><td>6</table>end",
              "Cap\n\n| No. | 5 |\n|---|---|\n| a b | 6 |\n\nend"),
     "one column": ("<table><tr><td>one<tr><td>two</table>", "one\ntwo"),

@@ -56,6 +56,13 @@ class TestHeadings:
         assert result.text[result.headings[1].offset :].startswith("2 Toner\n\nThe printers")
         assert result.text[result.headings[2].offset :].strip().startswith("Else")
 
+    @pytest.mark.parametrize("parser", PARSERS)
+    def test_entry_without_a_title_is_no_heading(self, parser: str):
+        pages = [[(72.0, 740.0, 10.0, title), *paragraph(*PROSE)] for title in ("Paper", "Toner")]
+        result = read(placed_pdf(pages, outline=[("Paper", 1), ("Toner", 2), (" ", 2)]), parser)
+
+        assert headings(result) == [("Paper",), ("Toner",)]
+
     def test_heading_of_the_outline_is_not_the_running_head(self):
         page = [
             (72.0, 760.0, 8.0, "Toner"),

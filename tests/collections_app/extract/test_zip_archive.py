@@ -3,12 +3,14 @@
 import shutil
 import stat
 import subprocess
+import time
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from collections_app.extract import UnreadableFile, extract, recognize_format
+from collections_app.extract import ExtractionLimits, ExtractionResult, UnreadableFile, extract, recognize_format
+from collections_app.extract.zip_archive import extract_archive
 from tests.collections_app.extract.hostile_archives import with_patched_headers, zip_of
 from tests.collections_app.extract.limits import limits_for_tests
 from tests.collections_app.extract.pdf_samples import paragraph, scanned_pdf
@@ -125,6 +127,22 @@ def test_limits_apply_to_all_files_together():
         with pytest.raises(UnreadableFile) as exc_info:
             extract(zip_file(files), "zip", limits_for_tests(**limits))
         assert exc_info.value.code == code
+
+
+def test_files_behind_a_slow_one_do_not_fill_the_memory():
+    later_files = []
+
+    def extract_file(data: bytes, format: str, limits: ExtractionLimits) -> ExtractionResult:
+        if data == b"slow":
+            time.sleep(0.3)
+        else:
+            later_files.append(data)
+        return ExtractionResult(text="x" * 600, page_starts=None, headings=(), warnings=())
+
+    archive = zip_file({"slow.txt": b"slow"} | {f"{number}.txt": NOTE for number in range(50)})
+    with pytest.raises(UnreadableFile) as exc_info:
+        extract_archive(archive, limits_for_tests(max_characters=1000), extract_file)
+    assert exc_info.value.code == "limit_characters" and len(later_files) <= 3
 
 
 def test_path_is_only_a_label(tmp_path: Path):

@@ -22,5 +22,9 @@ def damaged_error(message: str = DAMAGED_MESSAGE) -> UnreadableFile:
     return UnreadableFile("damaged", message)
 
 
+def too_much_text_error(max_characters: int) -> UnreadableFile:
+    return UnreadableFile("limit_characters", f"The file contains more than {max_characters:,} characters of text.")
+
+
 def encrypted_error() -> UnreadableFile:
     return UnreadableFile("encrypted", "The file is password-protected. Remove the password and send the file again.")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, takewhile
 from typing import Any
 
-from .failures import UnreadableFile
+from .failures import UnreadableFile, too_much_text_error
 
 PARAGRAPH_GAP = "\n\n"
 LINE_GAP = "\n"
@@ -103,9 +103,7 @@ class TextWriter:
     def write(self, text: str) -> None:
         self.length += len(text)
         if self.length > self.max_characters:
-            raise UnreadableFile(
-                "limit_characters", f"The file contains more than {self.max_characters:,} characters of text."
-            )
+            raise too_much_text_error(self.max_characters)
         self.parts.append(text)
 
     def clean_text(self, text: str) -> str:

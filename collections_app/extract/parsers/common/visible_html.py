@@ -15,6 +15,8 @@ BLOCK_ELEMENTS = {
     "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "html",
     "li", "main", "nav", "ol", "p", "pre", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul",
 }  # fmt: skip
+# Chosen: larger ones are mistakes or attacks.
+MAX_SPAN = 100
 CELL_ELEMENTS = {"td", "th"}
 HEADING_LEVELS = {f"h{level}": level for level in range(1, 7)}
 
@@ -54,6 +56,7 @@ class VisibleTextTarget:
         # The rows of the open table; None outside tables, and in tables that only arrange blocks.
         self.rows: list[list[str]] | None = None
         self.is_in_cell = False
+        self.column_span = 1
         self.first_row_tags: set[str] = set()
 
     def start(self, tag: str, attributes: Any) -> None:
@@ -72,6 +75,8 @@ class VisibleTextTarget:
             self.rows.append([])
         elif tag in CELL_ELEMENTS and self.rows:
             self.is_in_cell = True
+            span = (attributes.get("colspan") or "").strip()
+            self.column_span = min(int(span), MAX_SPAN) if span.isdecimal() else 1
 
     def data(self, content: str) -> None:
         if not self.invisible_depth:
@@ -84,7 +89,7 @@ class VisibleTextTarget:
             title, self.block = "".join(self.block), []
             self.writer.add_heading(HEADING_LEVELS[tag], " ".join(title.split()))
         elif tag in CELL_ELEMENTS and self.rows and self.is_in_cell:
-            self.rows[-1].append("".join(self.block))
+            self.rows[-1] += ["".join(self.block), *[""] * (self.column_span - 1)]
             if len(self.rows) == 1:
                 self.first_row_tags.add(tag)
             self.block, self.is_in_cell = [], False

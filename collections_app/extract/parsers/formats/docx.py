@@ -1,4 +1,4 @@
-"""DOCX files: paragraphs, formulas and tables in order, without deleted text; then each header and footer, once."""
+"""DOCX files: paragraphs, formulas and tables in order, without deleted text; then the notes, headers and footers."""
 
 import posixpath
 import re
@@ -50,14 +50,15 @@ def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
 
 
 def write_margins(file: zipfile.ZipFile, main_part: str, writer: TextWriter) -> None:
-    """Writes headers and footers last: before the first heading, they would be a section without headings."""
+    """Writes each note, header and footer once. They come last: a note would interrupt its sentence, and before the
+    first heading, a header would be a section without headings."""
     written_texts = set()
-    for kind in ("header", "footer"):
+    for kind in ("footnotes", "endnotes", "header", "footer"):
         for name in relationship_targets(file, main_part, kind):
             try:
                 part = parse_part(file, name)
             except etree.XMLSyntaxError:
-                writer.warn(f"A {kind} could not be read.")
+                writer.warn(f"The part {name} could not be read.")
                 continue
             text = "" if part is None else "".join(text_pieces(part))
             # One without letters is a page number.
@@ -127,8 +128,12 @@ def add_paragraph(paragraph: Any, writer: TextWriter, levels: dict[str, int]) ->
     else:
         writer.add(content)
     for box in paragraph.iter(TEXT_BOX):
-        if not any(ancestor.tag in IGNORED_TAGS for ancestor in box.iterancestors()):
+        if not is_ignored(box):
             write_blocks(box, writer, levels)
+
+
+def is_ignored(element: Any) -> bool:
+    return any(ancestor.tag in IGNORED_TAGS for ancestor in element.iterancestors())
 
 
 def text_pieces(element: Any) -> Iterator[str]:
@@ -164,7 +169,8 @@ def row_cells(row: Any) -> list[str]:
 
 
 def cell_text(cell: Any) -> str:
-    return " ".join("".join(text_pieces(paragraph)) for paragraph in cell.iter(PARAGRAPH))
+    paragraphs = (paragraph for paragraph in cell.iter(PARAGRAPH) if not is_ignored(paragraph))
+    return " ".join("".join(text_pieces(paragraph)) for paragraph in paragraphs)
 
 
 def preload() -> None:

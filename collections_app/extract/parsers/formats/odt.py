@@ -1,4 +1,4 @@
-"""ODT files: headings, paragraphs, lists and tables in order."""
+"""ODT files: headings, paragraphs, lists and tables in order, then the notes."""
 
 import zipfile
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from typing import Any
 
 from odf.namespaces import OFFICENS, TABLENS, TEXTNS
 from odf.opendocument import OpenDocumentText, load
+from odf.text import NoteBody
 
 from ..common import archive
 from ..common.failures import damaged_error, encrypted_error
@@ -15,7 +16,7 @@ from ..common.text_writer import TextWriter
 HEADING, PARAGRAPH, ROW = (TEXTNS, "h"), (TEXTNS, "p"), (TABLENS, "table-row")
 TEXT_BLOCKS = (HEADING, PARAGRAPH)
 TABLE, CELLS = (TABLENS, "table"), ((TABLENS, "table-cell"), (TABLENS, "covered-table-cell"))
-# Deleted text, comments and notes. A note would interrupt the sentence around it.
+# Deleted text, comments and notes. A note would interrupt the sentence around it, so it is written last.
 IGNORED_ELEMENTS = {(TEXTNS, "tracked-changes"), (OFFICENS, "annotation"), (TEXTNS, "note")}
 MAX_SPACES = 100
 TEXT_NODE_TYPES = (3, 4)
@@ -30,6 +31,8 @@ def parse(data: bytes, writer: TextWriter, limits: dict[str, Any]) -> None:
     if body is None:
         raise damaged_error()
     write_blocks(body, writer)
+    for note in body.getElementsByType(NoteBody):
+        write_blocks(note, writer)
 
 
 def write_blocks(element: Any, writer: TextWriter) -> None:

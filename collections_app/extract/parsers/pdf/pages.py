@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..common.failures import UnreadableFile, damaged_error
+from ..common.failures import UnreadableFile, damaged_error, too_much_text_error
 from ..common.text_writer import MAX_HEADINGS, TextWriter, is_header
 from . import headings
 from .hyphens import Hyphens
@@ -36,14 +36,13 @@ def read_document(
         document.pages.append(page)
         character_count += sum(len(line.text) for line in page.lines)
         if character_count > limits["max_characters"]:
-            raise UnreadableFile(
-                "limit_characters", f"The file contains more than {limits['max_characters']:,} characters of text."
-            )
+            raise too_much_text_error(limits["max_characters"])
     if not any(page.is_readable for page in document.pages):
         raise damaged_error()
     try:
         for entry in outline():
-            if 1 <= entry.page_number <= page_count and len(document.outline) < MAX_HEADINGS:
+            is_on_page = entry.title.strip() and 1 <= entry.page_number <= page_count
+            if is_on_page and len(document.outline) < MAX_HEADINGS:
                 document.outline.append(entry)
     except page_errors:
         document.outline.clear()
