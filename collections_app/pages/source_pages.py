@@ -5,11 +5,12 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import messages
+from django.db.models import OuterRef
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from collections_app import access
-from collections_app.models import Collection, Source
+from collections_app.models import Collection, Document, Source
 from collections_app.models.collections import MAX_NAME_LENGTH
 from collections_app.pages.views import CollectionPage, confirmation_page
 from collections_app.sources import creation, refresh
@@ -73,7 +74,10 @@ class SourcesPage(CollectionPage):
 
     def _show(self, collection: Collection, form: SourceForm | None = None, status: int = 200) -> HttpResponse:
         bound_forms = {form.prefix: form} if form else {}
-        sources = list(collection.sources.all())
+        documents = Document.objects.filter(
+            collection=collection, deleted_at__isnull=True, doc_id=OuterRef("doc_id")
+        )
+        sources = list(collection.sources.annotate(document_id=documents.values("pk")[:1]))
         context = self.tab_context(collection, "sources") | {
             "sources": sources,
             "page_form": bound_forms.get(PageForm.prefix) or PageForm(),

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import User
-from collections_app.models import Collection, Source
+from collections_app.models import Collection, Document, Source
 from tests.collections_app.library import make_library_collection
 from tests.collections_app.sources.world import Site, html, run_due, texts
 from tests.support.users import signed_in_client
@@ -42,10 +42,13 @@ def test_page_is_added_and_its_state_is_shown(as_carl: Client, site: Site, colle
     assert "No sources yet." in page_html(as_carl.get(path_of(collection)))
     site.answers["/guide"] = html("The toner is red.")
     assert add(as_carl, collection, "page", site.url(), doc_id="guide").status_code == 302
-    assert "never loaded" in page_html(as_carl.get(path_of(collection)))
+    shown = page_html(as_carl.get(path_of(collection)))
+    assert "never loaded" in shown and "document guide" in shown
     run_due()
+    document_url = reverse("document-page", args=[collection.pk, Document.objects.get().pk])
     shown = page_html(as_carl.get(path_of(collection)))
     assert site.url() in shown and "last success" in shown and "next refresh" in shown and "Failing" not in shown
+    assert f'<a href="{document_url}">guide</a>' in shown
     assert texts(collection) == {"guide": "The toner is red."}
 
 
