@@ -74,9 +74,7 @@ class SourcesPage(CollectionPage):
 
     def _show(self, collection: Collection, form: SourceForm | None = None, status: int = 200) -> HttpResponse:
         bound_forms = {form.prefix: form} if form else {}
-        documents = Document.objects.filter(
-            collection=collection, deleted_at__isnull=True, doc_id=OuterRef("doc_id")
-        )
+        documents = Document.objects.filter(collection=collection, deleted_at__isnull=True, doc_id=OuterRef("doc_id"))
         sources = list(collection.sources.annotate(document_id=documents.values("pk")[:1]))
         context = self.tab_context(collection, "sources") | {
             "sources": sources,

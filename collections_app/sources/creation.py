@@ -21,8 +21,10 @@ def create_source(collection: Collection, source: Source) -> Source:
     source.collection = collection
     if source.kind == Source.Kind.PAGE:
         _check_page(source)
+    elif source.doc_id:
+        raise InvalidParameter("Only web pages have a document ID.", field="doc_id")
     else:
-        source.address, source.doc_id = folder.check_path(source.address), ""
+        source.address = folder.check_path(source.address)
     try:
         with transaction.atomic():
             if not deletion.lock_against_deletion(collection):

@@ -34,11 +34,6 @@ class NewSourceSerializer(base.StrictSerializer):
         help_text="Minutes between two refreshes. Default: 1440, a day.",
     )
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if attrs["kind"] == Source.Kind.FOLDER and "doc_id" in attrs:
-            raise serializers.ValidationError({"doc_id": "Only web pages have a document ID."})
-        return attrs
-
 
 class ProblemSerializer(serializers.Serializer[Any]):
     path = serializers.CharField()
@@ -48,7 +43,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
 class SourceSerializer(serializers.Serializer[Any]):
     """A web page or folder, and the state of its refreshes."""
 
-    sys_id = serializers.CharField()
+    sys_id = serializers.CharField(source="pk")
     kind = serializers.ChoiceField(choices=Source.Kind.choices)
     address = serializers.CharField()
     doc_id = serializers.CharField(allow_null=True)
