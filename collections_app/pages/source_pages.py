@@ -14,6 +14,7 @@ from collections_app.models import Collection, Document, Source
 from collections_app.models.collections import MAX_NAME_LENGTH
 from collections_app.pages.views import CollectionPage, confirmation_page
 from collections_app.sources import creation, refresh
+from collections_app.sources.folder import WATCHING_IS_OFF
 from system.errors import ServiceError
 from system.outbound.urls import MAX_URL_LENGTH
 
@@ -23,34 +24,23 @@ DELETE_QUESTION = "Delete the source “{}”? The documents that it loaded are 
 
 
 class SourceForm(forms.Form):
-    address = forms.CharField(max_length=MAX_URL_LENGTH, help_text="Begins with https:// and needs no sign-in.")
-    interval_minutes = forms.TypedChoiceField(
-        label="Refresh every", choices=list(INTERVALS.items()), coerce=int, initial=24 * 60
-    )
-
-
-class PageForm(SourceForm):
-    prefix = Source.Kind.PAGE
+    kind = forms.ChoiceField(choices=Source.Kind.choices)
+    address = forms.CharField(label="Address or path", max_length=MAX_URL_LENGTH)
     doc_id = forms.CharField(
         label="Document ID",
         required=False,
         max_length=MAX_NAME_LENGTH,
-        help_text="If empty: the address without https:// and query. A document with this ID is replaced.",
+        help_text="Of a web page; default: its address without https:// and query. Such a document is replaced.",
     )
-    field_order = ("address", "doc_id", "interval_minutes")
-
-
-class FolderForm(SourceForm):
-    prefix = Source.Kind.FOLDER
+    interval_minutes = forms.TypedChoiceField(
+        label="Refresh every", choices=list(INTERVALS.items()), coerce=int, initial=24 * 60
+    )
 
     def __init__(self, data: Any = None) -> None:
         super().__init__(data)
-        self.fields["address"].label = "Path on the server"
         allowed_text = ", ".join(map(str, settings.WATCH_DIRS))
-        self.fields["address"].help_text = f"One of these folders, or one below: {allowed_text}"
-
-
-FORMS: dict[str, type[SourceForm]] = {form.prefix: form for form in (PageForm, FolderForm)}
+        folder_text = f"A folder is one of these, or below: {allowed_text}" if allowed_text else WATCHING_IS_OFF
+        self.fields["address"].help_text = f"A web page begins with https:// and needs no sign-in. {folder_text}"
 
 
 class SourcesPage(CollectionPage):
@@ -61,11 +51,10 @@ class SourcesPage(CollectionPage):
 
     def post(self, request: HttpRequest, sys_id: str) -> HttpResponse:
         collection = access.open_collection_by_id(self.user(), sys_id, "manage")
-        kind = request.POST.get("kind", "")
-        form = FORMS.get(kind, PageForm)(request.POST)
+        form = SourceForm(request.POST)
         if form.is_valid():
             try:
-                creation.create_source(collection, Source(kind=form.prefix or "", **form.cleaned_data))
+                creation.create_source(collection, Source(**form.cleaned_data))
                 messages.success(request, "The source was added. It will be loaded in a few seconds.")
                 return redirect(URL_NAME, collection.pk)
             except ServiceError as error:
@@ -73,16 +62,9 @@ class SourcesPage(CollectionPage):
         return self._show(collection, form, 400)
 
     def _show(self, collection: Collection, form: SourceForm | None = None, status: int = 200) -> HttpResponse:
-        bound_forms = {form.prefix: form} if form else {}
         documents = Document.objects.filter(collection=collection, deleted_at__isnull=True, doc_id=OuterRef("doc_id"))
         sources = list(collection.sources.annotate(document_id=documents.values("pk")[:1]))
-        context = self.tab_context(collection, "sources") | {
-            "sources": sources,
-            "page_form": bound_forms.get(PageForm.prefix) or PageForm(),
-            "folder_form": bound_forms.get(FolderForm.prefix) or FolderForm(),
-            "watches_folders": bool(settings.WATCH_DIRS),
-            "has_folder": any(source.kind == Source.Kind.FOLDER for source in sources),
-        }
+        context = self.tab_context(collection, "sources") | {"sources": sources, "form": form or SourceForm()}
         return render(self.request, "collections/sources.html", context, status=status)
 
 

@@ -26,9 +26,8 @@ def page_html(response: Any) -> str:
 
 
 def add(browser: Client, collection: Collection, kind: str, address: str | Path, **values: str) -> Any:
-    fields = {"address": str(address), "interval_minutes": "60", **values}
-    form = {"kind": kind, **{f"{kind}-{name}": value for name, value in fields.items()}}
-    return browser.post(path_of(collection), form)
+    fields = {"kind": kind, "address": str(address), "interval_minutes": "60", **values}
+    return browser.post(path_of(collection), fields)
 
 
 @pytest.fixture
@@ -58,9 +57,10 @@ def test_error_is_shown_with_its_time(as_carl: Client, collection: Collection, p
     assert "First failed" in shown and "responded with &lt;500&gt;." in shown
 
 
-def test_folder_form_depends_on_the_setting(as_carl: Client, collection: Collection, settings: Any, watched: Path):
+def test_folders_depend_on_the_setting(as_carl: Client, collection: Collection, settings: Any, watched: Path):
     assert add(as_carl, collection, "folder", watched).status_code == 302
-    assert "already watches a folder" in page_html(as_carl.get(path_of(collection)))
+    assert str(watched.parent) in page_html(as_carl.get(path_of(collection)))
+    assert "already watches a folder" in page_html(add(as_carl, collection, "folder", watched))
     (watched / "a.png").write_text("x")
     run_due()
     assert "The extension .png is not accepted." in page_html(as_carl.get(path_of(collection)))
@@ -75,7 +75,7 @@ def test_folder_form_depends_on_the_setting(as_carl: Client, collection: Collect
         ("page", "https://10.0.0.5/", "SVC_PRIVATE_WEB_PAGES"),
         ("page", "https://user:pw@docs.example.com/", "must not contain a user name"),
         ("folder", "/etc", "Enter the path of one of these folders"),
-        ("other", "/etc", "This field is required."),
+        ("other", "/etc", "Select a valid choice."),
     ],
 )
 def test_invalid_form_is_shown_again(
