@@ -1,7 +1,5 @@
 """The list of sources in the administration, and their history. The pages of a collection change them."""
 
-from typing import Any
-
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -30,7 +28,3 @@ class SourceAdmin(VisibleHistoryAdmin):
         managed = access.managed_collections(request.user).values("pk")  # type: ignore[arg-type]
         sources: QuerySet[Source] = super().get_queryset(request)
         return sources.filter(collection__in=managed).select_related("collection")
-
-    @admin.display(description="State")
-    def state(self, source: Any) -> str:
-        return str(source.state)

@@ -152,7 +152,7 @@ def read_file(folder: int, path: str, device: int) -> bytes:
         try:
             for part in parents:
                 folder = _open(stack, part, FOLDER_FLAGS | os.O_NOFOLLOW, folder)
-            file = stack.enter_context(open(_open_file(name, folder), "rb"))
+            file = stack.enter_context(os.fdopen(os.open(name, FILE_FLAGS, dir_fd=folder), "rb"))
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_dev != device:
                 raise SourceFailed(READ_ERROR)
@@ -167,7 +167,3 @@ def read_file(folder: int, path: str, device: int) -> bytes:
 def _size_problem(size: int) -> str:
     limit = settings.COLLECTIONS["file_limit"]
     return "The file is empty." if size == 0 else f"The file is larger than {limit // 1024**2} MB." * (size > limit)
-
-
-def _open_file(name: str, folder: int) -> int:
-    return os.open(name, FILE_FLAGS, dir_fd=folder)

@@ -3,8 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 
-from .lines import Document, OutlineEntry, Page
+from .lines import Document, Line, OutlineEntry, Page
 
 # Chosen by trial: headings are at least this much larger than the text, and few lines long.
 MIN_RELATIVE_SIZE = 1.15
@@ -40,33 +42,25 @@ def body_size_of(pages: Sequence[Page]) -> float:
 
 def headings_by_size(pages: Sequence[Page], body_size: float) -> list[PageHeadings]:
     candidates = [list(large_lines(page, body_size)) for page in pages]
-    lengths: Counter[float] = Counter()
-    for page, page_candidates in zip(pages, candidates, strict=True):
-        for first, count in page_candidates:
-            lengths[page.lines[first].size] += sum(len(line.text) for line in page.lines[first : first + count])
-    total = sum(len(line.text) for page in pages for line in page.lines)
-    if sum(lengths.values()) > total * MAX_LARGE_SHARE:
+    large_length = sum(len(line.text) for blocks in candidates for _, lines in blocks for line in lines)
+    if large_length > MAX_LARGE_SHARE * sum(len(line.text) for page in pages for line in page.lines):
         return [{} for _ in pages]
-    levels = {size: min(level, MAX_LEVELS) for level, size in enumerate(sorted(lengths, reverse=True), 1)}
-    return [
-        {first: (levels[page.lines[first].size], count) for first, count in page_candidates}
-        for page, page_candidates in zip(pages, candidates, strict=True)
-    ]
+    sizes = sorted({lines[0].size for blocks in candidates for _, lines in blocks}, reverse=True)
+    levels = {size: min(level, MAX_LEVELS) for level, size in enumerate(sizes, 1)}
+    return [{first: (levels[lines[0].size], len(lines)) for first, lines in blocks} for blocks in candidates]
 
 
-def large_lines(page: Page, body_size: float) -> Iterator[tuple[int, int]]:
-    """Yields the index and number of consecutive lines of the same large size."""
+def large_lines(page: Page, body_size: float) -> Iterator[tuple[int, list[Line]]]:
+    """Yields consecutive lines of the same large size, with the index of the first."""
     index = 0
-    while index < len(page.lines):
-        count = 1
-        size = page.lines[index].size
-        if body_size and size >= body_size * MIN_RELATIVE_SIZE:
-            while index + count < len(page.lines) and page.lines[index + count].size == size:
-                count += 1
-            text = "".join(line.text for line in page.lines[index : index + count])
-            if count <= MAX_HEADING_LINES and len(text) <= MAX_HEADING_CHARACTERS and WORD.search(text):
-                yield index, count
-        index += count
+    for size, group in groupby(page.lines, key=attrgetter("size")):
+        lines = list(group)
+        text = "".join(line.text for line in lines)
+        is_large = body_size > 0 and size >= body_size * MIN_RELATIVE_SIZE
+        is_short = len(lines) <= MAX_HEADING_LINES and len(text) <= MAX_HEADING_CHARACTERS
+        if is_large and is_short and WORD.search(text):
+            yield index, lines
+        index += len(lines)
 
 
 def headings_of_outline(document: Document) -> tuple[list[PageHeadings], list[list[OutlineEntry]]]:

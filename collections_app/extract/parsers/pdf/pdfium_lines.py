@@ -52,9 +52,8 @@ class LineReader:
         lines = []
         offset = 0
         for content in LINE.findall(text):
-            line_text = content.rstrip("\r\n")
-            if line_text or content:
-                lines.append(self.read_line(line_text, offset, page_bottom, page_top))
+            if content:
+                lines.append(self.read_line(content.rstrip("\r\n"), offset, page_bottom, page_top))
             offset += self.unit_count(content)
         return lines
 

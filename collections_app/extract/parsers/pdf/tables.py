@@ -10,7 +10,7 @@ right. Ruling lines are ignored, since many tables have none.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from .lines import Line, Segment
@@ -66,7 +66,7 @@ class Table:
     """`columns` are the left and right borders of the columns. Cells may have several lines."""
 
     columns: list[tuple[float, float]]
-    rows: list[list[str]] = field(default_factory=list)
+    rows: Sequence[list[str]]
 
     def continues(self, other: "Table") -> bool:
         """Whether this table may be the next part of another, on the page before."""
@@ -96,10 +96,10 @@ def find_tables(lines: Sequence[Line]) -> Iterator[tuple[int, int, Table]]:
     numbers = {id(segment): number for number, line in enumerate(lines) for segment in line.segments}
     for run in split_into_runs(group_into_rows(lines)):
         columns = find_columns(run)
-        for is_in_columns, group in groupby(run, key=lambda row: fits_columns(row, columns)):
-            rows = list(group)
-            table = Table(columns, [cells_in_columns(row, columns) for row in rows])
-            if is_in_columns and len(rows) >= min_rows(columns) and is_plausible(table):
+        placed_rows = [(row, cells_in_columns(row, columns)) for row in run]
+        for is_in_columns, group in groupby(placed_rows, key=lambda placed_row: bool(placed_row[1])):
+            rows, cells = zip(*group, strict=True)
+            if is_in_columns and is_plausible(table := Table(columns, cells)):
                 indexes = [numbers[id(segment)] for row in rows for cell in row.cells for segment in cell.segments]
                 yield min(indexes), max(indexes) + 1, table
 
@@ -170,32 +170,20 @@ def find_columns(rows: Sequence[Row]) -> list[tuple[float, float]]:
     return columns if count > 1 and len(full_rows) > 1 and are_separate else []
 
 
-def fits_columns(row: Row, columns: Sequence[tuple[float, float]]) -> bool:
-    """Whether each cell is in a column of its own."""
-    overlaps = [
-        [number for number, (left, right) in enumerate(columns) if cell.left < right and left < cell.right]
-        for cell in row.cells
-    ]
-    return all(len(numbers) == 1 for numbers in overlaps) and len({*map(tuple, overlaps)}) == len(overlaps)
-
-
-def min_rows(columns: Sequence[tuple[float, float]]) -> int:
-    return 2 if len(columns) >= MIN_CELLS_OF_TWO_ROWS else MIN_ROWS
-
-
 def cells_in_columns(row: Row, columns: Sequence[tuple[float, float]]) -> list[str]:
-    texts = {
-        number: cell.text
-        for cell in row.cells
-        for number, (left, right) in enumerate(columns)
-        if cell.left < right and left < cell.right
-    }
-    return [texts.get(number, "") for number in range(len(columns))]
+    """Returns the text in each column; an empty list unless each cell is in a column of its own."""
+    texts = [""] * len(columns)
+    for cell in row.cells:
+        numbers = [number for number, (left, right) in enumerate(columns) if cell.left < right and left < cell.right]
+        if len(numbers) != 1 or texts[numbers[0]]:
+            return []
+        texts[numbers[0]] = cell.text
+    return texts
 
 
 def is_plausible(table: Table) -> bool:
-    """Whether this is neither a list with its markers, nor columns of prose."""
-    first_column = [row[0] for row in table.rows]
-    is_list = len(table.columns) == 2 and all(LIST_MARKER.fullmatch(text) for text in first_column[1:])
-    lengths = [sum(len(row[number]) for row in table.rows) for number in range(len(table.columns))]
-    return not is_list and min(lengths) <= MAX_AVERAGE_CELL * len(table.rows)
+    """Whether this has enough rows, and is neither a list with its markers, nor columns of prose."""
+    min_rows = 2 if len(table.columns) >= MIN_CELLS_OF_TWO_ROWS else MIN_ROWS
+    is_list = len(table.columns) == 2 and all(LIST_MARKER.fullmatch(row[0]) for row in table.rows[1:])
+    lengths = [sum(map(len, column)) for column in zip(*table.rows, strict=True)]
+    return len(table.rows) >= min_rows and not is_list and min(lengths) <= MAX_AVERAGE_CELL * len(table.rows)
