@@ -18,7 +18,7 @@ from . import child_process
 from .child_process import MEGABYTE, ExtractionLimits, ExtractionResult
 from .parsers.common import archive
 from .parsers.common.decoding import NotText, decode
-from .parsers.common.failures import UnreadableFile, damaged_error, encrypted_error, too_much_text_error
+from .parsers.common.failures import UnreadableFile, damaged_error, too_much_text_error
 from .parsers.common.text_writer import PARAGRAPH_GAP, TextWriter
 from .parsers.pdf.lines import page_ranges
 from .recognition import LimitedReader, recognize_format
@@ -68,6 +68,7 @@ class ArchiveReader:
             try:
                 results = pool.map(self.read_entry, entries)
                 for name, result in zip(file_names(entries), results, strict=True):
+                    archive.check_total_bytes(self.unpacked_bytes, self.size, self.archive_limits)
                     if isinstance(result, UnreadableFile):
                         failures.append(result)
                         writer.warn(f"{name}: {result.message}")
@@ -89,16 +90,14 @@ class ArchiveReader:
         # Checked here, so that all texts that wait for a slow file before them fit into memory.
         if self.character_count > self.limits.max_characters:
             raise too_much_text_error(self.limits.max_characters)
-        content = self.unpack(entry)
-        if isinstance(content, UnreadableFile):
-            return content
         remaining_s = self.deadline - time.monotonic()
         if remaining_s <= 0:
             raise UnreadableFile("limit_time", "Reading the files of the archive took too long.")
         try:
+            content = self.unpack(entry)
             format = recognize_format(content, entry.filename)
             if format == "zip":
-                return damaged_error("Archives within an archive are not read.")
+                raise damaged_error("Archives within an archive are not read.")
             result = self.extract_file(content, format, replace(self.limits, wall_s=min(remaining_s, MAX_FILE_S)))
         except UnsupportedMediaType as error:
             return UnreadableFile("unsupported", error.message)
@@ -109,25 +108,21 @@ class ArchiveReader:
         self.character_count += len(result.text)
         return result
 
-    def unpack(self, entry: zipfile.ZipInfo) -> bytes | UnreadableFile:
-        if entry.flag_bits & archive.ENCRYPTED_FLAG:
-            return encrypted_error()
+    def unpack(self, entry: zipfile.ZipInfo) -> bytes:
+        archive.check_entry(entry)
         if stat.S_ISLNK(entry.external_attr >> 16):
-            return damaged_error("Links are not followed.")
-        if entry.compress_type not in archive.COMPRESSION_METHODS:
-            return damaged_error("The archive uses a compression method that is not supported.")
-        content = bytearray()
+            raise damaged_error("Links are not followed.")
         try:
             with self.file.open(entry) as stream:
-                while block := stream.read(archive.BLOCK_BYTES):
-                    content += block
-                    self.unpacked_bytes += len(block)
-                    archive.check_total_bytes(self.unpacked_bytes, self.size, self.archive_limits)
-                    if len(content) > MAX_FILE_BYTES:
-                        return UnreadableFile("limit_archive", f"It has more than {MAX_FILE_BYTES // MEGABYTE} MB.")
+                content = stream.read(MAX_FILE_BYTES + 1)
         except archive.ARCHIVE_ERRORS:
-            return damaged_error()
-        return bytes(content) or UnreadableFile("empty", "The file is empty.")
+            raise damaged_error() from None
+        self.unpacked_bytes += len(content)
+        if len(content) > MAX_FILE_BYTES:
+            raise UnreadableFile("limit_archive", f"It has more than {MAX_FILE_BYTES // MEGABYTE} MB.")
+        if not content:
+            raise UnreadableFile("empty", "The file is empty.")
+        return content
 
 
 def is_system_file(path: str) -> bool:

@@ -35,14 +35,18 @@ def check_entries(archive: zipfile.ZipFile, archive_size: int, limits: dict[str,
         )
     total_bytes = 0
     for entry in entries:
-        if entry.flag_bits & ENCRYPTED_FLAG:
-            raise encrypted_error()
-        if entry.compress_type not in COMPRESSION_METHODS:
-            raise damaged_error("The archive uses a compression method that is not supported.")
+        check_entry(entry)
         with archive.open(entry) as content:
             while block := content.read(BLOCK_BYTES):
                 total_bytes += len(block)
                 check_total_bytes(total_bytes, archive_size, limits)
+
+
+def check_entry(entry: zipfile.ZipInfo) -> None:
+    if entry.flag_bits & ENCRYPTED_FLAG:
+        raise encrypted_error()
+    if entry.compress_type not in COMPRESSION_METHODS:
+        raise damaged_error("The archive uses a compression method that is not supported.")
 
 
 def check_total_bytes(total_bytes: int, archive_size: int, limits: dict[str, Any]) -> None:
