@@ -4,7 +4,9 @@ A page that cannot be fetched, cannot be read or has no text keeps its last text
 """
 
 import hashlib
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
+from email.message import Message
 from urllib.parse import quote, urldefrag, urljoin, urlsplit
 
 from django.conf import settings
@@ -12,6 +14,7 @@ from django.conf import settings
 from collections_app import extract
 from collections_app.extract import ocr
 from collections_app.extract.file_formats import EXTENSIONS
+from collections_app.extract.parsers.common.decoding import try_decode
 from collections_app.extract.recognition import file_extension, format_by_type
 from collections_app.models import ExtractedText, Source
 from collections_app.models.documents import VersionState
@@ -32,6 +35,8 @@ REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 NOT_MODIFIED = 304
 # The response headers that a conditional request sends back, and under which name.
 CONDITION_HEADERS = {"etag": "if-none-match", "last-modified": "if-modified-since"}
+# They take quadratic time, and are for host names only.
+SLOW_ENCODINGS = {"idna", "punycode"}
 FORBIDDEN_ADDRESS = "The address is not allowed. The operator can allow private networks with SVC_PRIVATE_WEB_PAGES."
 TIMED_OUT = f"The page was not received within {FETCH_TIMEOUT_S:g} s."
 
@@ -69,11 +74,12 @@ def refresh_page(source: Source) -> dict[str, object]:
         raise SourceFailed(describe_error(error)) from None
     if response.status != 200:
         raise SourceFailed(f"The server responded with {response.status}.")
-    if loaded is None or loaded.sha256 != hashlib.sha256(response.body).hexdigest():
-        format, text = _read(url, response)
+    body = _body_in_utf_8(response)
+    if loaded is None or loaded.sha256 != hashlib.sha256(body).hexdigest():
+        format, text = _read(url, body, response.headers.get("content-type", ""))
         # Many pages change in each response, but not their text.
         if loaded is None or not ExtractedText.objects.filter(version=loaded, text=text).exists():
-            loads.load(source, source.doc_id, response.body, format=format)
+            loads.load(source, source.doc_id, body, format=format)
     return {"conditions": _conditions(response.headers)}
 
 
@@ -101,19 +107,30 @@ def _redirect_url(url: str, target: str) -> str:
         raise SourceFailed("The server responded with a redirect to an invalid address.") from None
 
 
-def _read(url: str, response: OutboundResponse) -> tuple[str, str]:
+def _body_in_utf_8(response: OutboundResponse) -> bytes:
+    """The body, converted if it is a text in another encoding, which only the header declares."""
+    header = Message()
+    header["content-type"] = response.headers.get("content-type", "")
+    encoding = header.get_content_charset("")
+    is_text = header.get_content_maintype() == "text" or header.get_content_subtype() == "xhtml+xml"
+    if not is_text or encoding in SLOW_ENCODINGS or try_decode(response.body, "utf-8", False) is not None:
+        return response.body
+    text = try_decode(response.body, encoding, False)
+    return response.body if text is None else BOM_UTF8 + text.encode(errors="replace")
+
+
+def _read(url: str, body: bytes, declared_type: str) -> tuple[str, str]:
     """The format and text of the page, read here so that an unreadable or empty page does not replace the last one."""
-    if not response.body.strip():
+    if not body.strip():
         raise SourceFailed("The server responded with an empty page.")
-    declared_type = response.headers.get("content-type", "")
     # The extension counts only if the type says nothing: /page.php and /report.pdf can be HTML.
     filename = urlsplit(url).path.rpartition("/")[2]
     if format_by_type(declared_type) is not None or file_extension(filename) not in EXTENSIONS:
         filename = ""
     try:
-        format = extract.recognize_format(response.body, filename, declared_type)
-        result = extract.extract(response.body, format)
-        has_text = bool(result.text.strip()) or _has_legible_scan(response.body, result.scanned_pages)
+        format = extract.recognize_format(body, filename, declared_type)
+        result = extract.extract(body, format)
+        has_text = bool(result.text.strip()) or _has_legible_scan(body, result.scanned_pages)
     except (UnsupportedMediaType, extract.UnreadableFile) as error:
         raise SourceFailed(str(error)) from None
     if not has_text:

@@ -163,6 +163,33 @@ def test_type_decides_the_format(
     assert text.replace("Notes", "") in loaded_text.replace("# Notes", "")
 
 
+TURKISH = "Müdür değişti, toner geçti."
+
+
+@pytest.mark.parametrize(
+    ("content_type", "encoding", "is_read"),
+    [
+        ("text/html; charset=ISO-8859-9", "iso8859-9", True),
+        ('text/plain; charset="windows-1254"', "cp1254", True),
+        ("text/html; charset=iso-8859-5", "utf-8", True),
+        ("text/html; charset=none", "cp1254", False),
+        ("text/html; charset=punycode", "cp1254", False),
+        ("text/html; charset=hex", "cp1254", False),
+    ],
+)
+def test_encoding_that_the_header_declares_is_used(
+    site: Site, manager: KeyCaller, collection: Collection, content_type: str, encoding: str, is_read: bool
+):
+    start = "<!doctype html><p>" if "html" in content_type else ""
+    site.answers["/guide"] = responds_with(
+        f"{start}{TURKISH}".encode(encoding), "200 OK", f"Content-Type: {content_type}"
+    )
+    source = add_source(manager, collection, "page", site.url(), doc_id="guide")
+    run_due()
+    assert (texts(collection)["guide"] == TURKISH) == is_read
+    assert refresh(source).state == "ok" and Version.objects.count() == 1
+
+
 @pytest.mark.parametrize("has_ocr", [True, False])
 def test_scan_is_loaded_if_ocr_can_read_it(
     site: Site, manager: KeyCaller, collection: Collection, monkeypatch: pytest.MonkeyPatch, has_ocr: bool
