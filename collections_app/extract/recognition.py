@@ -2,6 +2,7 @@
 
 import re
 import zipfile
+from email.parser import HeaderParser
 from io import BytesIO
 
 from system.errors import UnsupportedMediaType
@@ -18,14 +19,11 @@ HTML_START = re.compile(
     r"\s*+(?:<\?xml[^>]*+>\s*+)?+(?:<!--[^-]*+(?:-(?!->)[^-]*+)*+-->\s*+)*+<(?:!doctype\s+html|html)[\s>]",
     re.IGNORECASE,
 )
-MAIL_START = re.compile(r"(From [^\n]*\n)?((?:[!-9;-~]{1,70}:[^\n]*\n(?:[ \t][^\n]*\n)*){2,})")
-# The same for a sample that ends within a header.
-LONG_MAIL_START = re.compile(r"(From [^\n]*\n)?((?:[!-9;-~]{1,70}:[^\n]*(?:\n[ \t][^\n]*)*(?:\n|\Z))+)[!-9;-~]{0,70}")
-MAIL_HEADER = re.compile(r"^(from|to|subject|date|received|message-id|mime-version|return-path):", re.I | re.M)
-LONG_MAIL_HEADER = re.compile(
-    MAIL_HEADER.pattern[:-2] + r"|cc|reply-to|references|in-reply-to|delivered-to|content-[a-z-]+|x-[\w-]+|list-[a-z-]+"
-    r"|dkim-signature|arc-[a-z-]+|authentication-results):",
-    re.I | re.M,
+MAIL_HEADERS = {"from", "to", "subject", "date", "received", "message-id", "mime-version", "return-path"}
+# These suffice in a sample that ends before the other headers, because one is very long.
+OTHER_MAIL_HEADER = re.compile(
+    r"cc|reply-to|references|in-reply-to|delivered-to|content-[a-z-]+|x-[\w-]+|list-[a-z-]+|dkim-signature|arc-[a-z-]+"
+    r"|authentication-results"
 )
 EPUB_ENTRY = "META-INF/container.xml"
 # The entry with the content identifies the format of an archive.
@@ -137,11 +135,13 @@ def sniff_kind(head: bytes) -> str:
 def sniff_text(text: str, *, is_truncated: bool) -> str:
     if HTML_START.match(text):
         return "html"
-    text = text.replace("\r\n", "\n")
-    if mail_match := MAIL_START.match(text):
-        return "eml" if MAIL_HEADER.search(mail_match.group(2)) else "text"
-    long_mail_match = LONG_MAIL_START.fullmatch(text) if is_truncated else None
-    return "eml" if long_mail_match and LONG_MAIL_HEADER.search(long_mail_match.group(2)) else "text"
+    message = HeaderParser().parsestr(text)
+    names = set(map(str.lower, message))
+    if is_truncated and "\n" not in message.get_payload():
+        is_mail = any(name in MAIL_HEADERS or OTHER_MAIL_HEADER.fullmatch(name) for name in names)
+    else:
+        is_mail = len(message) > 1 and not names.isdisjoint(MAIL_HEADERS)
+    return "eml" if is_mail else "text"
 
 
 def sniff_archive(head: bytes) -> str:
