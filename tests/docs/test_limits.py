@@ -34,6 +34,7 @@ OTHER_CONSTANTS = {
     "accounts.authentication.passwords.CACHED_PASSWORD_BYTES",
     "collections_app.extract.parsers.common.archive.ENCRYPTED_FLAG",
     "collections_app.extract.parsers.common.decoding.MAX_CHARACTER_BYTES",
+    "collections_app.extract.parsers.common.visible_html.MAX_SPAN",
     "collections_app.extract.parsers.formats.docx.MAX_SPAN",
     "collections_app.extract.parsers.formats.docx.TITLE_LEVEL",
     "collections_app.extract.zip_archive.UTF_8_FLAG",

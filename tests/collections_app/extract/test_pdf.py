@@ -98,6 +98,10 @@ class TestRunningLines:
 
         assert len(read(placed_pdf(pages)).text.split()) == 5 * 7 * 2
 
+    @pytest.mark.parametrize("parser", PARSERS)
+    def test_lines_of_equal_pages_remain(self, parser: str):
+        assert read(placed_pdf([[(72.0, 770.0, 10.0, "Ticket")]] * 4), parser).text.count("Ticket") == 4
+
     def test_lines_on_two_pages_and_titles_in_large_type_remain(self):
         two_pages = [[(72.0, 770.0, 10.0, "Annual report"), *paragraph(*PROSE)]] * 2
         slides = [[(72.0, 740.0, 24.0, "Agenda"), *paragraph(*PROSE)]] * 4
@@ -200,6 +204,14 @@ class TestUnreadPages:
 
         assert result.scanned_pages == (1, 3)
         assert result.text == "A page that was typed"
+
+    def test_line_that_a_library_added_to_each_scan_is_left_out(self):
+        line = "Downloaded from the library of the university"
+        writer = TextWriter(1000)
+        pages = [Page([Line(line, from_bottom=700.0)], label=str(number), has_image=True) for number in range(1, 4)]
+        write_document(Document(pages), writer)
+
+        assert writer.scanned_pages == [1, 2, 3] and writer.result()["text"] == ""
 
     def test_empty_pages_are_no_scans(self):
         assert read(pdf_file(["", "text"])).scanned_pages == ()

@@ -35,11 +35,16 @@ def remove_running_lines(pages: Sequence[Page], body_size: float) -> None:
         for key in {key for _, keys in lines for key in keys}:
             pages_by_key[key].append(number)
     repeated_keys = {key: set(repeated_pages(numbers)) for key, numbers in pages_by_key.items()}
+    other_lines = []
     for number, (page, lines) in enumerate(zip(pages, candidates, strict=True)):
         removed_ids = {id(line) for line, keys in lines if any(number in repeated_keys[key] for key in keys)}
         removed_ids |= {id(line) for line, _ in lines if is_page_number(line, page)}
-        if removed_ids:
-            page.lines = [line for line in page.lines if id(line) not in removed_ids]
+        other_lines.append([line for line in page.lines if id(line) not in removed_ids])
+    # A file that has no other lines is, for example, a set of tickets. On scans, a library adds lines to all pages.
+    has_other_text = any(line.text.strip() for page_lines in other_lines for line in page_lines)
+    if has_other_text or any(page.has_image for page in pages):
+        for page, page_lines in zip(pages, other_lines, strict=True):
+            page.lines = page_lines
 
 
 def is_page_number(line: Line, page: Page) -> bool:
