@@ -4,9 +4,11 @@ A page that cannot be fetched, cannot be read or has no text keeps its last text
 """
 
 import hashlib
+import time
 from codecs import BOM_UTF8
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from email.message import Message
+from itertools import takewhile
 from urllib.parse import quote, urldefrag, urljoin, urlsplit
 
 from django.conf import settings
@@ -29,8 +31,8 @@ MAX_REDIRECTS = 5
 # Covers all redirects.
 FETCH_TIMEOUT_S = 30.0
 MAX_CONDITION_LENGTH = 500
-# If none of the first scanned pages of a file is legible, it does not replace the last text.
-MAX_TRIED_SCANS = 3
+# The time to find a scanned page that is legible. Otherwise the file does not replace the last text.
+SCAN_BUDGET_S = 60.0
 REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 NOT_MODIFIED = 304
 # The response headers that a conditional request sends back, and under which name.
@@ -138,10 +140,12 @@ def _read(url: str, body: bytes, declared_type: str) -> tuple[str, str]:
     return format, result.text
 
 
-def _has_legible_scan(data: bytes, page_numbers: Sequence[int]) -> bool:
+def _has_legible_scan(data: bytes, page_numbers: Iterable[int]) -> bool:
     """Whether OCR finds text. The pages are read again when the document is loaded."""
+    deadline = time.monotonic() + SCAN_BUDGET_S
+    numbers = takewhile(lambda _: time.monotonic() < deadline, page_numbers)
     try:
-        return any(ocr.read_page(data, number) for number in page_numbers[:MAX_TRIED_SCANS])
+        return any(ocr.read_page(data, number) for number in numbers)
     except ocr.OcrUnavailable:
         return False
 

@@ -218,8 +218,8 @@ def test_scan_without_legible_text_keeps_the_last_text(
     page: Source, site: Site, collection: Collection, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(ocr, "is_available", lambda: True)
-    monkeypatch.setattr(ocr, "read_page", lambda data, number: "" if number < 3 else None)
-    scan = scanned_pdf([paragraph(word) for word in ("One", "Two", "Three")], resolution=20)
+    monkeypatch.setattr(ocr, "read_page", lambda data, number: "" if number < 4 else None)
+    scan = scanned_pdf([paragraph(word) for word in ("One", "Two", "Three", "Four")], resolution=20)
     site.answers["/guide"] = responds_with(scan, "200 OK", "Content-Type: application/pdf")
     assert refresh(page).error == "No text was found in the page."
     assert texts(collection) == {"guide": "The toner is red."}
