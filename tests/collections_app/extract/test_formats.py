@@ -160,6 +160,16 @@ def test_declared_encoding_of_a_page_is_used():
     assert "Привет, мир. Привет" in extract_text(page.encode("cp1251"), "html").text
 
 
+@pytest.mark.parametrize("format", ["html", "eml"])
+def test_quotation_marks_of_windows_are_read_if_latin_1_is_declared(format: str):
+    head = {
+        "html": "<html><head><meta charset='ISO-8859-1'></head><body>",
+        "eml": "Subject: Hi\nContent-Type: text/plain; charset=iso-8859-1\n\n",
+    }[format]
+
+    assert "“Größe” – 5 €" in extract_text(f"{head}“Größe” – 5 €".encode("cp1252"), format).text
+
+
 def test_docx_text_includes_insertions_links_boxes_and_controls_but_no_deletions():
     document = docx.Document()
     paragraph_content = (

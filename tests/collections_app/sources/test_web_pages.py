@@ -163,13 +163,13 @@ def test_type_decides_the_format(
     assert text.replace("Notes", "") in loaded_text.replace("# Notes", "")
 
 
-TURKISH = "Müdür değişti, toner geçti."
+TURKISH = "“Müdür” değişti, toner geçti."
 
 
 @pytest.mark.parametrize(
     ("content_type", "encoding", "is_read"),
     [
-        ("text/html; charset=ISO-8859-9", "iso8859-9", True),
+        ("text/html; charset=ISO-8859-9", "cp1254", True),
         ('text/plain; charset="windows-1254"', "cp1254", True),
         ("text/html; charset=iso-8859-5", "utf-8", True),
         ("text/html; charset=none", "cp1254", False),

@@ -22,6 +22,8 @@ COMMON_ENCODINGS = (
     "cp1252", "cp1251", "koi8_r", "cp866", "cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1250", "cp1253", "cp1254",
     "cp1255", "cp1256", "iso8859_2", "iso8859_5",
 )  # fmt: skip
+# As in browsers: texts that declare the first contain quotation marks and dashes of the second.
+WINDOWS_ENCODINGS = {"iso-8859-1": "cp1252", "latin1": "cp1252", "iso-8859-9": "cp1254"}
 # Data that is valid UTF-8 is almost never anything else, even with unassigned or private-use characters.
 UTF_8 = ("utf-8", "utf-8-sig")
 UNICODE_ENCODINGS = ("utf-8-sig", "utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
@@ -89,6 +91,7 @@ def count_ascii(sample: bytes, encoding: str) -> int:
 
 
 def try_decode(data: bytes, encoding: str, is_truncated: bool) -> str | None:
+    encoding = WINDOWS_ENCODINGS.get(encoding.lower(), encoding)
     try:
         # Unpaired surrogates are removed later, with a warning.
         decoder = codecs.getincrementaldecoder(encoding)("surrogatepass" if "16" in encoding else "strict")
