@@ -2,6 +2,7 @@
 
 import sys
 import time
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
 from math import inf
@@ -22,7 +23,7 @@ from collections_app.ingest import worker  # noqa: E402
 from collections_app.metadata.filter import Filter  # noqa: E402
 from collections_app.models import Chunk, Collection, Version  # noqa: E402
 from collections_app.models.documents import VersionState  # noqa: E402
-from collections_app.search import pipeline  # noqa: E402
+from collections_app.search import pipeline, weights  # noqa: E402
 from collections_app.vectors import reembedding  # noqa: E402
 
 SEARCH_MODES = ("text", "vector", "hybrid")
@@ -33,8 +34,15 @@ TARGET_SCORES = {"en": 0.978, "ru": 0.962, "de": 0.955, "zh": 0.960, "covidqa": 
 MAX_LOSS = 0.005
 
 
-def load_question_set(question_set: QuestionSet) -> Collection:
-    collection = Collection.objects.create(name=question_set.name, space=embed.default_space())
+def load_question_set(question_set: QuestionSet, arguments: Namespace) -> Collection:
+    chunk_size, chunk_overlap = map(int, arguments.chunks.split("/"))
+    collection = Collection.objects.create(
+        name=question_set.name,
+        space=embed.local_space(arguments.model) if arguments.model else embed.default_space(),
+        embedding_model_choice=arguments.model,
+        chunk_size=chunk_size,
+        chunk_overlap=chunk_overlap,
+    )
     for doc_id, text in question_set.documents.items():
         store_result = storage.store_document(
             collection=collection, data=text.encode(), filename="", format="text", metadata={}, doc_id=doc_id,
@@ -91,7 +99,7 @@ def mean_scores(
 
 
 def table_row(name: str, mode: str, scores: dict[str, float]) -> str:
-    return f"{name:<9}{mode:<9}" + "".join([f"{value:>11.3f}" for value in scores.values()])
+    return f"{name:<14}{mode:<9}" + "".join([f"{value:>11.3f}" for value in scores.values()])
 
 
 def target_lines(question_set: QuestionSet, scores_by_mode: dict[str, dict[str, float]]) -> list[str]:
@@ -107,28 +115,34 @@ def target_lines(question_set: QuestionSet, scores_by_mode: dict[str, dict[str, 
     return lines
 
 
-def measure_sets(question_sets: Sequence[QuestionSet]) -> None:
-    print(f"{'set':<9}{'mode':<9}{'nDCG@10':>11}{'recall@10':>11}{'in 4,000':>11}{'match>.3':>11}{'ms each':>11}")
+def measure_sets(question_sets: Sequence[QuestionSet], arguments: Namespace) -> None:
+    modes = ("hybrid",) if arguments.weights else SEARCH_MODES
+    if arguments.weights:
+        words, characters, vectors = map(float, arguments.weights.split(","))
+        fixed = weights.Weights(words=words, characters=characters, vectors=vectors)
+        weights.MODEL_WEIGHTS = dict.fromkeys(weights.MODEL_WEIGHTS, weights.ModelWeights(english=fixed, other=fixed))
+    print(f"{'set':<14}{'mode':<9}{'nDCG@10':>11}{'recall@10':>11}{'in 4,000':>11}{'match>.3':>11}{'ms each':>11}")
     lines = []
     for question_set in question_sets:
         started_at = time.perf_counter()
-        collection = load_question_set(question_set)
+        collection = load_question_set(question_set, arguments)
         elapsed_s = time.perf_counter() - started_at
-        scores_by_mode = {mode: mean_scores(collection, question_set, mode) for mode in SEARCH_MODES}
+        scores_by_mode = {mode: mean_scores(collection, question_set, mode) for mode in modes}
         print("\n".join([table_row(question_set.name, mode, scores) for mode, scores in scores_by_mode.items()]))
         chunks = sum(Version.objects.filter(collection=collection).values_list("chunks_count", flat=True))
         counts = f"{len(question_set.documents)} documents, {chunks} chunks, {len(question_set.questions)} questions"
         languages = Version.objects.filter(collection=collection).values_list("text_configuration", flat=True)
         language_counts = ", ".join(f"{name} {count}" for name, count in Counter(languages.order_by()).most_common())
         print(f"         {counts}; languages {language_counts}; loaded in {elapsed_s:.1f} s", flush=True)
-        lines += target_lines(question_set, scores_by_mode)
+        if not arguments.weights:
+            lines += target_lines(question_set, scores_by_mode)
     print("\n".join(["", *lines]))
 
 
 def main(argv: list[str]) -> None:
     arguments = parse_arguments(argv)
     names = [name for name in arguments.sets.split(",") if name]
-    measure_sets(read_question_sets(arguments.data, names, arguments.questions))
+    measure_sets(read_question_sets(arguments.data, names, arguments.questions), arguments)
 
 
 if __name__ == "__main__":

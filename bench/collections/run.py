@@ -14,12 +14,18 @@ from tests.config.stack import environment, free_port
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./run bench collections", description=__doc__)
     parser.add_argument("--data", type=Path, help="a folder with question sets: xquad/xquad.*.json, covidqa/*.json")
-    parser.add_argument("--sets", default="", help="use only these sets, such as en,covidqa")
+    parser.add_argument("--sets", default="", help="use only these sets, such as en,covidqa,de-sentences")
     parser.add_argument("--questions", type=int, default=0, help="use at most this many of each set, evenly spread")
+    parser.add_argument("--chunks", default="1000/200", help="size and overlap of passages (default %(default)s)")
     parser.add_argument(
         "--scale", type=int, default=0, help="measure search cost in this many chunks, varied from DATA or invented"
     )
     parser.add_argument("--collections", type=int, default=1, help="number of collections (with --scale)")
+    parser.add_argument("--model", default="", help="local embedding model, instead of the one for the language")
+    parser.add_argument("--weights", default="", help="weights of words, characters and vectors, such as .4,.4,.2")
+    parser.add_argument(
+        "--against", metavar="COMMIT", help="compare searches with this commit (with --scale and --data)"
+    )
     parser.add_argument("--ingest", type=int, default=0, help="measure the cost of loading this many chunks")
     parser.add_argument("--headings", action="store_true", help="ask questions about this documentation")
     arguments = parser.parse_args(argv)
@@ -32,6 +38,9 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
 
 def main(argv: list[str]) -> None:
     arguments = parse_arguments(argv)
+    if arguments.against:
+        subprocess.run([sys.executable, "-m", "bench.collections.against", *argv], cwd=ROOT, check=True)
+        return
     module_options = {"scale": arguments.scale, "ingest": arguments.ingest, "headings": arguments.headings}
     module = f"bench.collections.{next((name for name, value in module_options.items() if value), 'quality')}"
     with tempfile.TemporaryDirectory(prefix="servicebase-bench-") as root:

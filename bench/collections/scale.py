@@ -9,7 +9,7 @@ from typing import Any
 
 import django
 
-from bench.collections.question_sets import read_question_sets
+from bench.collections.question_sets import ENGLISH_SETS, read_question_sets
 from bench.collections.run import parse_arguments
 from bench.collections.texts import FILTER_PERCENTAGES, InventedText, RewordedText, TextSource
 
@@ -28,13 +28,12 @@ from collections_app.vectors import vector_indexes  # noqa: E402
 
 CHUNKS_PER_DOCUMENT = 10
 QUESTION_COUNT = 60
-# Sets in English, because the collection uses English text search.
-ENGLISH_SETS = "en,covidqa"
 
 
-def create_collection(name: str, source: TextSource, first_number: int, count: int) -> Collection:
+def create_collection(name: str, source: TextSource, first_number: int, count: int, model: str = "") -> Collection:
     """Stores chunks as the product does, without the steps of a load that do not affect searches."""
-    collection = Collection.objects.create(name=name, space=embed.default_space(), text_configuration="english")
+    space = embed.local_space(model) if model else embed.default_space()
+    collection = Collection.objects.create(name=name, space=space, text_configuration="english")
     embedder = embed.Embedder(collection.space)
     for start in range(first_number, first_number + count, CHUNKS_PER_DOCUMENT):
         numbers = range(start, min(start + CHUNKS_PER_DOCUMENT, first_number + count))
@@ -108,10 +107,23 @@ def search_function(collection: Collection, filter_: Filter, mode: str) -> Calla
     )
 
 
+def create_filter(max_share: int) -> Filter:
+    return parse_filter("" if max_share == 100 else f"share<{max_share}")
+
+
+def recalls_by_filter(name: str, questions: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """The recalls in an existing collection."""
+    collection = Collection.objects.select_related("space").get(name=name)
+    return {
+        filter_name: measure_recalls(collection, create_filter(max_share), questions)
+        for filter_name, max_share in FILTER_PERCENTAGES.items()
+    }
+
+
 def report(collection: Collection, questions: Sequence[str]) -> None:
     print(f"{'filter':<8}{'mode':<9}{'wall ms':>9}{'database CPU ms':>17}{'recall, words':>15}{'recall, vectors':>17}")
     for name, max_share in FILTER_PERCENTAGES.items():
-        filter_ = parse_filter("" if max_share == 100 else f"share<{max_share}")
+        filter_ = create_filter(max_share)
         keyword_recall, vector_recall = measure_recalls(collection, filter_, questions[:30])
         for mode in ("text", "vector", "hybrid"):
             cost = measure_cost(search_function(collection, filter_, mode), questions)
@@ -127,7 +139,8 @@ def main(argv: list[str]) -> None:
     if arguments.data:
         source = RewordedText(read_question_sets(arguments.data, (arguments.sets or ENGLISH_SETS).split(",")))
     collections = [
-        create_collection(f"c{number}", source, number * count, count) for number in range(arguments.collections)
+        create_collection(f"c{number}", source, number * count, count, arguments.model)
+        for number in range(arguments.collections)
     ]
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
