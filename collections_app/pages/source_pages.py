@@ -30,7 +30,7 @@ class SourceForm(forms.Form):
         label="Document ID",
         required=False,
         max_length=MAX_NAME_LENGTH,
-        help_text="Of a web page; default: its address without https:// and query. Such a document is replaced.",
+        help_text="For a web page. Default: its address without https:// and query. Replaces a document with this ID.",
     )
     interval_minutes = forms.TypedChoiceField(
         label="Refresh every", choices=list(INTERVALS.items()), coerce=int, initial=24 * 60
