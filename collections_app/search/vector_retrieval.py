@@ -46,8 +46,8 @@ def nearest_chunks(scope: Scope, chunk_count: int, vector: str, count: int) -> d
     space = scope.collection.space
     searched_count = chunk_count if scope.chunk_count is None else scope.chunk_count
     ef_search = max(vector_indexes.ef_search(chunk_count), count)
-    # A filter makes the index search visit more vectors: one of those it keeps for each result.
-    visited_count = max(ef_search, count * chunk_count // max(1, searched_count))
+    # A filter makes the index search visit more vectors. Below twice the expected number, it would miss near ones.
+    visited_count = max(ef_search, 2 * count * chunk_count // max(1, searched_count))
     max_visited = int(searched_count / VISIT_COST)
     if (
         vector_indexes.needs_index(chunk_count, space.dimensions)
