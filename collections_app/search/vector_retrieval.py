@@ -46,7 +46,7 @@ def nearest_chunks(scope: Scope, chunk_count: int, vector: str, count: int) -> d
     space = scope.collection.space
     searched_count = chunk_count if scope.chunk_count is None else scope.chunk_count
     ef_search = max(vector_indexes.ef_search(chunk_count), count)
-    # A filter makes the index search visit more vectors. Below twice the expected number, it would miss near ones.
+    # A filter makes the index search visit more vectors. Counted twice, because it then also misses near ones.
     visited_count = max(ef_search, 2 * count * chunk_count // max(1, searched_count))
     max_visited = int(searched_count / VISIT_COST)
     if (
