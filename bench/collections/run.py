@@ -33,6 +33,8 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         parser.error(
             "use --data or --headings to measure search quality, --scale for search cost, --ingest for loading cost"
         )
+    if arguments.against and not (arguments.scale and arguments.data):
+        parser.error("--against needs --scale and --data")
     return arguments
 
 

@@ -5,13 +5,12 @@ for an index. `RewordedText` repeats the passages of question sets, each time in
 """
 
 import random
-import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import accumulate
 from typing import Protocol
 
-from bench.collections.question_sets import QuestionSet
+from bench.collections.question_sets import SENTENCE_END, QuestionSet
 
 VOCABULARY_SIZE, WORDS_PER_TOPIC, TOPIC_COUNT = 60_000, 120, 2_000
 WORDS_PER_CHUNK = 140
@@ -75,7 +74,7 @@ class RewordedText:
 
     def __init__(self, question_sets: Sequence[QuestionSet]) -> None:
         texts = [text for question_set in question_sets for text in question_set.documents.values()]
-        sentences = [sentence.strip() for text in texts for sentence in re.split(r"(?<=[.!?])\s+", text)]
+        sentences = [sentence.strip() for text in texts for sentence in SENTENCE_END.split(text)]
         self._sentences = [sentence for sentence in sentences if sentence]
         self._questions = [question.text for question_set in question_sets for question in question_set.questions]
 
